@@ -11,12 +11,13 @@ The simulation draws from the measured costs how many rows a second 8, 32 and 12
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -29,14 +30,17 @@ from bench.border_worlds import FEED, WORLDS, World, write_log
 from engine.model.columns import CLOCK, SEQ
 from engine.model.feed import Feed
 from engine.operator import RegisteredQuery
+from engine.runtime.broadcast import job_plan
 from engine.runtime.processor import FeedProcessor
 from engine.runtime.snapshots import Snapshots
 from engine.sources.eventlog import EventLog
 from engine.sources.store import files_of
 from engine.specification import check
 
-PLACED = {1: (1,), 2: (2, 4, 8, 16), 4: (4,)}
+PLACED: Mapping[int, Sequence[int]] = {1: (1,), 2: (2, 4, 8, 16), 4: (4,)}
 """Executors, and the partitions they are measured with. Four are for the simulation: on two cores their processor time counts, not their rate."""
+EACH_ONE: Mapping[int, Sequence[int]] = {1: (1,), 2: (2,), 4: (4,)}
+"""As many partitions as executors."""
 EXECUTORS = (8, 32, 128)
 MOST_TIMES_SINGLE, MOST_TIMES_ONE, LEAST_TIMES_RATE = 1.5, 1.3, 1.5
 WARM_BATCHES = 40
@@ -55,11 +59,17 @@ class Workload:
     register: Callable[[], list[RegisteredQuery]]
     write: Callable[[EventLog, int], None]
     rows: int
+    placed: Mapping[int, Sequence[int]] = field(default_factory=lambda: PLACED)
 
     @cached_property
     def queries(self) -> list[RegisteredQuery]:
         """Made once: 30,000 patterns take their time."""
         return self.register()
+
+    def busy(self, executors: int) -> int:
+        """How many of so many executors with one partition each have rows to evaluate."""
+        plan = job_plan(self.queries, self.feed, executors)
+        return executors if plan.partitions_rows else len(plan.broadcast.partitions)
 
 
 @dataclass(frozen=True)
@@ -98,7 +108,7 @@ def spark_rows(size: Size) -> Iterator[Row]:
         costs: Costs = {}
         with _logged(workload) as log:
             on_one_core = 0.0
-            for executors, counts in PLACED.items():
+            for executors, counts in workload.placed.items():
                 spark = shared_session(executors, separate=True)
                 single.append(_single(workload, log))
                 _spread(workload, log, spark, counts[0], workload.rows // WARM_BATCHES)
@@ -154,6 +164,7 @@ def _workloads(size: Size) -> Iterator[Workload]:
         yield _constraint("constraint, 100", 0.01)
         yield _constraint("constraint, 100, fewer answers", 0.001)
         yield from _caviar()
+        yield _roadstead()
 
 
 def _of_world(world: World) -> Callable[[EventLog, int], None]:
@@ -216,6 +227,22 @@ def _caviar() -> Iterator[Workload]:
             log.append(table.slice(first, 100_000))
 
     yield Workload("CAVIAR enlarged", feed, lambda: [query], write, 6_400_000)
+
+
+def _roadstead() -> Workload:
+    """A program about pairs of vessels, with a synopsis, that asks to be distributed."""
+    from bench.spread import ENCOUNTERS, PROGRAMS, programs, roadstead
+
+    vessels, minutes = 600, 24
+    feed = Feed.from_json(json.loads((PROGRAMS / "strait" / "feed.json").read_text()))
+    query = RegisteredQuery("encounters", 1, check(programs()[ENCOUNTERS] | {"distributed": True}, feed))
+
+    def write(log: EventLog, rows: int) -> None:
+        table = roadstead(vessels, minutes, feed).drop_columns([SEQ, CLOCK]).slice(0, rows)
+        for first in range(0, len(table), 3_600):
+            log.append(table.slice(first, 3_600))
+
+    return Workload("roadstead, a distributed program", feed, lambda: [query], write, vessels * minutes * 6, EACH_ONE)
 
 
 @contextmanager
@@ -314,21 +341,23 @@ def _times(processes: Sequence[psutil.Process]) -> float:
 
 def _simulation(workload: Workload, costs: Costs) -> Iterator[Row]:
     for executors in EXECUTORS:
-        rate, share, most = simulated(costs, _batch(workload), executors)
-        facts = {"of it at the driver": f"{share:.0%}", "with any number": round(most)}
+        rate, share, most = simulated(costs, _batch(workload), executors, workload.busy)
+        facts = {"of it at the driver": f"{share:.0%}", "with a thousand times as many": round(most)}
         title = f"{workload.title}, {executors} executors (simulated)"
         point = Row(title, Layer.SPARK, rate, "rows/s", less_is_better=False, facts=facts)
         yield replace(point, figure="executors", x=float(executors), series=workload.title)
 
 
-def simulated(costs: Costs, batch_rows: int, executors: int, *, spread: float = 0.2) -> tuple[float, float, float]:
-    """Rows a second with this many executors of a core each and one partition each, the driver's part of the time, and the limit forever
-    more executors. Assumptions:
+def simulated(
+    costs: Costs, batch_rows: int, executors: int, busy: Callable[[int], int] = lambda executors: executors, *, spread: float = 0.2
+) -> tuple[float, float, float]:
+    """Rows a second with this many executors of a core each and one partition each, the driver's part of the time, and the rows a second of a
+    thousand times as many. Assumptions:
 
     - a batch has `batch_rows` for each executor;
-    - what an executor does for its part of a batch has a part that stays and one that grows with the executors (it opens and checks every segment),
-      a line through what was measured with as many partitions as executors; the slowest is `spread` above the mean;
-    - what the driver and its JVM do for a batch grows with the executors on a line too, is done on one core, and nothing else runs beside it;
+    - `busy` of them take rows: what they do for a batch has a part that stays and one that grows with their number (each opens and checks every
+      segment), a line through what was measured with as many partitions as executors; the slowest takes `spread` longer than the mean;
+    - what the driver and its JVM do for a batch grows with them on a line too, is done on one core, and nothing else runs beside it;
     - the network, the storage and PostgreSQL are no limit.
     """
     measured = sorted(placed for placed in costs if placed[0] == placed[1])
@@ -340,7 +369,13 @@ def simulated(costs: Costs, batch_rows: int, executors: int, *, spread: float = 
 
     millions = batch_rows / 1e6
     at_driver = line([(costs[one].driver + costs[one].jvm) * millions * one[0] for one in measured])
-    at_each = line([costs[one].workers * (1 + spread) * millions for one in measured])
-    driver, each = (base + slope * executors for base, slope in (at_driver, at_each))
-    grows = at_driver[1] + at_each[1]
-    return batch_rows * executors / (driver + each), driver / (driver + each), batch_rows / grows if grows else float("inf")
+    at_executors = line([costs[one].workers * (1 + spread) * millions for one in measured])
+
+    def rate(count: int) -> tuple[float, float]:
+        taking = busy(count)
+        driver, together = (base + slope * taking for base, slope in (at_driver, at_executors))
+        each = together * count / taking
+        return batch_rows * count / (driver + each), driver / (driver + each)
+
+    (rows, of_driver), (most, _) = rate(executors), rate(1_000 * executors)
+    return rows, of_driver, most

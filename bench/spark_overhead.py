@@ -32,6 +32,7 @@ from engine.runtime.executors import ExecutorsProcessor
 from engine.runtime.processor import FeedProcessor
 from engine.runtime.snapshots import Snapshots
 from engine.runtime.spark import LogStream, local_cluster, local_master, session
+from engine.runtime.spark_tasks import Tasks
 from engine.runtime.store import Commit, Head, QueryKey
 from engine.sources.eventlog import EventLog, Span
 from engine.sources.store import files_of
@@ -97,7 +98,11 @@ def shared_session(cores: int = 2, *, separate: bool = False) -> SparkSession:
         return running
     end_session()
     os.environ.update(spark_environment())
-    return session("bench", cores=cores, master=master, extra=extra)
+    spark = session("bench", cores=cores, master=master, extra=extra)
+    while separate and len(Tasks(spark).executors()) < cores:
+        # One that came later would take partitions, and compile their queries, while something is measured.
+        time.sleep(0.1)
+    return spark
 
 
 def end_session() -> None:

@@ -33,6 +33,7 @@ from engine.specification import check
 
 PARTITIONS = (1, 2, 4)
 EVERY = 10_000
+ENCOUNTERS = "encounters, with a synopsis"
 ROADSTEAD = 0.2
 """Degrees of longitude and latitude in which the vessels lie."""
 PAIRS = """
@@ -60,7 +61,7 @@ def _workloads(size: Size) -> Iterator[tuple[str, Feed, dict[str, Any], pa.Table
     vessels, minutes = (150, 6) if size is Size.QUICK else (600, 8)
     feed = Feed.from_json(json.loads((PROGRAMS / "strait" / "feed.json").read_text()))
     stream = roadstead(vessels, minutes, feed)
-    for name, document in _programs().items():
+    for name, document in programs().items():
         yield f"{name}, {vessels} vessels, {minutes} min", feed, document, stream
     if (DATA / "caviar" / "sde.csv.gz").exists():
         for casts in (10,) if size is Size.QUICK else (20, 60):
@@ -89,12 +90,12 @@ def roadstead(vessels: int, minutes: int, feed: Feed) -> pa.Table:
     return Stamper().stamp(good)
 
 
-def _programs() -> Mapping[str, dict[str, Any]]:
+def programs() -> Mapping[str, dict[str, Any]]:
     encounters: dict[str, Any] = json.loads((PROGRAMS / "strait" / "query-encounters.json").read_text())
     port = {"type": "Polygon", "coordinates": [[[0, 51], [0.01, 51], [0.01, 51.01], [0, 51.01], [0, 51]]]}
     encounters["synopsis"]["areas"] = {"port": port}
     pairs = {"family": "calculus", "version": 1, "program": PAIRS, "outputs": ["met"], "window": "PT3M", "step": "PT10S"}
-    return {"encounters, with a synopsis": encounters, "pairs alone": pairs | {"inputs": {"position": {"args": ["entity"]}}}}
+    return {ENCOUNTERS: encounters, "pairs alone": pairs | {"inputs": {"position": {"args": ["entity"]}}}}
 
 
 class _Keyed(KeyedPartition):

@@ -29,7 +29,7 @@ from engine.model.events import stamped_schema
 from engine.model.feed import Feed
 from engine.operator import RegisteredQuery
 from engine.runtime import steps
-from engine.runtime.broadcast import BEFORE_ANY_ROW, job_plan, partitions_of
+from engine.runtime.broadcast import BEFORE_ANY_ROW, JobPlan, job_plan, partitions_of
 from engine.runtime.container import table_from
 from engine.runtime.evaluator import ROUTES, STATE_VERSION, Evaluator, Outcome, missing_states, same_homes
 from engine.runtime.executors_tasks import (
@@ -57,17 +57,35 @@ DUMPS_KEPT = 3
 """The files of the last dumps are kept: a head may name one of them."""
 
 
+class Plans:
+    """The last plan of a job, and its broadcast: workers that have compiled it need not compile it again for an evaluator that starts anew with the
+    same queries."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+        self._last: tuple[Any, JobPlan, Any] | None = None
+
+    def of(self, feed: Feed, queries: Sequence[RegisteredQuery], partitions: int) -> tuple[JobPlan, Any]:
+        """The plan of these queries, and the broadcast of what workers make it from."""
+        last, made_of = self._last, (feed, [query.key for query in queries], partitions)
+        if last is not None and last[0] == made_of:
+            return last[1:]
+        if last is not None:
+            last[2].unpersist()
+        broadcast = self.spark.sparkContext.broadcast((uuid.uuid4().hex, feed, list(queries), partitions))
+        self._last = made_of, job_plan(queries, feed, partitions), broadcast
+        return self._last[1:]
+
+
 class ExecutorsEvaluator:
     """Like `Evaluator`, with the states at the executors and their snapshots in `states`. `position` and `last_t` are as in Evaluator.
 
     `process` takes rows that are in the driver, and evaluates them there; `take` has the executors read them from the log.
     """
 
-    def __init__(
-        self, spark: SparkSession, feed: Feed, log: EventLog, states: StateFiles, queries: Sequence[RegisteredQuery], partitions: int
-    ) -> None:
-        self.spark, self.feed, self.log, self.states, self.partitions = spark, feed, log, states, partitions
-        self.tasks = Tasks(spark)
+    def __init__(self, plans: Plans, feed: Feed, log: EventLog, states: StateFiles, queries: Sequence[RegisteredQuery], partitions: int) -> None:
+        self.plans, self.feed, self.log, self.states, self.partitions = plans, feed, log, states, partitions
+        self.tasks = Tasks(plans.spark)
         self.position = -1
         self.last_t: int | None = None
         self._reached: int | None = None
@@ -80,23 +98,19 @@ class ExecutorsEvaluator:
         """States that tasks did not have and loaded."""
         self._kept: deque[Mapping[str, str]] = deque(maxlen=DUMPS_KEPT)
         self._places: dict[int, str] = {}
-        self._queries: list[RegisteredQuery] = []
-        self._broadcast: Any = None
         self._set_queries(queries)
 
     @classmethod
     def start(
-        cls, spark: SparkSession, feed: Feed, log: EventLog, states: StateFiles, queries: Sequence[RegisteredQuery], partitions: int
+        cls, plans: Plans, feed: Feed, log: EventLog, states: StateFiles, queries: Sequence[RegisteredQuery], partitions: int
     ) -> ExecutorsEvaluator:
         """Before any row."""
-        evaluator = cls(spark, feed, log, states, queries, partitions)
+        evaluator = cls(plans, feed, log, states, queries, partitions)
         evaluator._store(Evaluator.start(feed, queries, partitions))
         return evaluator
 
     @classmethod
-    def load(
-        cls, spark: SparkSession, feed: Feed, log: EventLog, states: StateFiles, queries: Sequence[RegisteredQuery], data: bytes
-    ) -> ExecutorsEvaluator:
+    def load(cls, plans: Plans, feed: Feed, log: EventLog, states: StateFiles, queries: Sequence[RegisteredQuery], data: bytes) -> ExecutorsEvaluator:
         """What was dumped. Raises ValueError when the states it names are not whole, or of other queries; StoreAway."""
         facts = json.loads(data)
         if facts["queries"] != [list(query.key) for query in queries]:
@@ -104,7 +118,7 @@ class ExecutorsEvaluator:
         if facts.get("version") != STATE_VERSION:
             raise ValueError(f"the state has version {facts.get('version')}, this program reads {STATE_VERSION}")
         same_homes(facts)
-        evaluator = cls(spark, feed, log, states, queries, facts["partitions"])
+        evaluator = cls(plans, feed, log, states, queries, facts["partitions"])
         evaluator.position, evaluator.last_t, evaluator._reached = facts["position"], facts["last_t"], facts["reached"]
         evaluator.state, evaluator.snapshot = uuid.uuid4().hex, facts["files"]
         states.adopt(evaluator.parts)
@@ -260,10 +274,7 @@ class ExecutorsEvaluator:
 
     def _set_queries(self, queries: Sequence[RegisteredQuery]) -> None:
         self._queries = list(queries)
-        self._plan = job_plan(self._queries, self.feed, self.partitions)
-        if self._broadcast is not None:
-            self._broadcast.unpersist()
-        self._broadcast = self.spark.sparkContext.broadcast((uuid.uuid4().hex, self.feed, self._queries, self.partitions))
+        self._plan, self._broadcast = self.plans.of(self.feed, self._queries, self.partitions)
 
     # -- states -------------------------------------------------------------------------------------------------------------------
 
@@ -328,9 +339,9 @@ class ExecutorsProcessor(FeedProcessor):
     """A FeedProcessor whose batches are evaluated by Spark's workers."""
 
     def __init__(self, spark: SparkSession, *arguments: Any, **options: Any) -> None:
-        self.spark, self.tasks = spark, Tasks(spark)
+        self.plans, self.tasks = Plans(spark), Tasks(spark)
         self._rows_for_answers: float = math.inf
-        """So many rows gave as many answers lately as may be in the driver at once, with room for twice as many."""
+        """So many rows gave four fifths of the answers, lately, that may be in the driver at once."""
         super().__init__(*arguments, **options)
 
     @property
@@ -344,10 +355,10 @@ class ExecutorsProcessor(FeedProcessor):
         return StateFiles(self.snapshots.files)
 
     def _begin(self, queries: Sequence[RegisteredQuery]) -> Any:
-        return ExecutorsEvaluator.start(self.spark, self.feed, self.log, self._states, queries, self.partitions)
+        return ExecutorsEvaluator.start(self.plans, self.feed, self.log, self._states, queries, self.partitions)
 
     def _load(self, queries: Sequence[RegisteredQuery], data: bytes) -> Any:
-        return ExecutorsEvaluator.load(self.spark, self.feed, self.log, self._states, queries, data)
+        return ExecutorsEvaluator.load(self.plans, self.feed, self.log, self._states, queries, data)
 
     def _parts(self) -> list[str]:
         found: list[str] = self.evaluator.base.parts
@@ -362,9 +373,12 @@ class ExecutorsProcessor(FeedProcessor):
         if span.rows > self._part_rows:
             return super()._evaluate(span)
         outcome = evaluator.take(span, self.log.all_between(span.first, span.stop))
-        self._rows_for_answers = max(span.rows * steps.MOST_ANSWERS // 2 / max(outcome.changes.num_rows, 1), 1)
+        self._rows_for_answers = max(span.rows * steps.MOST_ANSWERS * 4 // 5 / max(outcome.changes.num_rows, 1), 1)
         if outcome.changes.num_rows <= steps.MOST_ANSWERS:
             return [outcome]
-        # The driver decides which query finds too much in one step; otherwise it would depend on the placement (decision 15).
         self.evaluator = self._recover()
+        fewer = self.log.ahead(self.evaluator.position, max(int(self._rows_for_answers), steps.STEP_ROWS))
+        if fewer is not None and fewer.rows < span.rows:
+            return self._evaluate(fewer)
+        # The driver decides which query finds too much in one step; otherwise it would depend on the placement (decision 15).
         return super()._evaluate(span)

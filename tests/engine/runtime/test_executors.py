@@ -9,7 +9,8 @@ import random
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,7 @@ from engine.model.events import Stamper
 from engine.operator import RegisteredQuery
 from engine.runtime import steps
 from engine.runtime.evaluator import Evaluator
-from engine.runtime.executors import ExecutorsEvaluator, ExecutorsProcessor
+from engine.runtime.executors import ExecutorsEvaluator, ExecutorsProcessor, Plans
 from engine.runtime.placement import placed
 from engine.runtime.snapshots import StateFiles
 from engine.sources.eventlog import EventLog, Span
@@ -70,7 +71,7 @@ def started(
 ) -> ExecutorsEvaluator:
     log = EventLog(folder / "log", feed.name)
     log.live.mkdir(parents=True)
-    return ExecutorsEvaluator.start(spark, feed, log, StateFiles(files_of(states or folder / "state")), queries, partitions)
+    return ExecutorsEvaluator.start(Plans(spark), feed, log, StateFiles(files_of(states or folder / "state")), queries, partitions)
 
 
 def logged(evaluator: ExecutorsEvaluator, table: pa.Table) -> pa.Table:
@@ -95,7 +96,7 @@ def test_answers_are_those_of_one_evaluator_also_after_a_restart_and_new_queries
     local, spread = Evaluator.start(FEED, first), started(spark, tmp_path, first, partitions)
     expected = [local.process(table) for table in tables[:2]]
     found = [through(spread, table) for table in tables[:2]]
-    spread = ExecutorsEvaluator.load(spark, FEED, spread.log, StateFiles(files_of(tmp_path / "state")), first, spread.dump())
+    spread = ExecutorsEvaluator.load(Plans(spark), FEED, spread.log, StateFiles(files_of(tmp_path / "state")), first, spread.dump())
     for evaluator in (local, spread):
         side: Any = evaluator.beside([query for query in TOGETHER if query not in first])
         for table in tables[:2]:
@@ -150,7 +151,7 @@ def test_a_state_of_another_version_is_refused(spark: SparkSession, tmp_path: Pa
     facts = json.loads(spread.dump())
     for older in ({**facts, "version": facts["version"] - 1}, {name: value for name, value in facts.items() if name != "version"}):
         with pytest.raises(ValueError, match="has version"):
-            ExecutorsEvaluator.load(spark, FEED, spread.log, spread.states, QUERIES, json.dumps(older).encode())
+            ExecutorsEvaluator.load(Plans(spark), FEED, spread.log, spread.states, QUERIES, json.dumps(older).encode())
 
 
 def test_a_damaged_segment_is_named(spark: SparkSession, tmp_path: Path) -> None:
@@ -252,17 +253,43 @@ def test_states_stay_at_separate_executors_and_survive_the_kill_of_a_worker_and_
 
 
 def test_batches_are_smaller_where_rows_give_very_many_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that the next one is not evaluated in the driver, which takes those that find too much."""
+    """So that the next one is not evaluated twice."""
+    processor = answering(monkeypatch, lambda rows: 900)
+    assert processor._most_rows == 800
+    processor._evaluate(Span(0, 800, 5))
+    assert processor._most_rows == 711, "as many as give four fifths of the most answers"
+    processor.evaluator = Answering(lambda rows: 10)
+    processor._evaluate(Span(800, 1_244, 6))
+    assert processor._most_rows == 800
+
+
+def test_a_batch_with_too_many_answers_is_taken_again_with_fewer_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the driver its rows would be evaluated on one core, and all states read and written for each step."""
+    processor = answering(monkeypatch, lambda rows: 4 * rows)
+    (outcome,) = processor._evaluate(Span(0, 800, 5))
+    assert outcome.changes.num_rows == 800
+    assert processor.evaluator.taken == [Span(0, 200, 5)], "after a recovery"
+
+
+def answering(monkeypatch: pytest.MonkeyPatch, count: Callable[[int], int]) -> Any:
+    """A processor with two executors that find so many answers for a number of rows."""
     monkeypatch.setattr(steps, "MOST_ANSWERS", 1_000)
+    monkeypatch.setattr(steps, "STEP_ROWS", 50)
     processor: Any = ExecutorsProcessor.__new__(ExecutorsProcessor)
     processor.batch_rows, processor._rows_for_answers, processor._part_rows = 400, math.inf, 10_000
     processor.tasks = SimpleNamespace(executors=lambda: ["a", "b"])
-    processor.log = SimpleNamespace(all_between=lambda first, stop: iter(()))
-    found = pa.table({"answer": range(900)})
-    processor.evaluator = SimpleNamespace(take=lambda span, rows: SimpleNamespace(changes=found))
-    assert processor._most_rows == 800
-    processor._evaluate(Span(0, 800, 5))
-    assert processor._most_rows == 444, "as many as give half of the most answers"
-    found = found.slice(0, 10)
-    processor._evaluate(Span(800, 1_244, 6))
-    assert processor._most_rows == 800
+    processor.log = SimpleNamespace(all_between=lambda first, stop: iter(()), ahead=lambda position, most: Span(position + 1, position + 1 + most, 5))
+    processor.evaluator = Answering(count)
+    processor._recover = lambda: Answering(count)
+    return processor
+
+
+@dataclass
+class Answering:
+    count: Callable[[int], int]
+    position: int = -1
+    taken: list[Span] = field(default_factory=list)
+
+    def take(self, span: Span, rows: Iterable[pa.Table]) -> Any:
+        self.taken.append(span)
+        return SimpleNamespace(changes=pa.table({"answer": range(self.count(span.rows))}))

@@ -16,7 +16,7 @@ from engine.derive import sources_of
 from engine.model.feed import Crs, Feed, TimeUnit
 from engine.operator import RegisteredQuery
 from engine.runtime.derived import GraphEvaluator
-from engine.runtime.executors import ExecutorsEvaluator
+from engine.runtime.executors import ExecutorsEvaluator, Plans
 from engine.runtime.snapshots import StateFiles
 from engine.runtime.spark_backtest import SparkEvaluator
 from engine.sources.store import files_of
@@ -111,12 +111,12 @@ def test_queries_that_join_over_executors_and_a_restart_change_nothing(spark: Sp
     evaluator.register(QUERIES, side)
     asserted += [taken(evaluator, tables[2])]
     data = evaluator.dump()
-    again = GraphEvaluator.load(FEED, QUERIES, data, lambda queries, part: ExecutorsEvaluator.load(spark, FEED, log, states, queries, part))
+    again = GraphEvaluator.load(FEED, QUERIES, data, lambda queries, part: ExecutorsEvaluator.load(Plans(spark), FEED, log, states, queries, part))
     asserted += [taken(again, table) for table in tables[3:]]
 
     def ended(queries: Sequence[RegisteredQuery], part: bytes) -> Any:
         """In this process: the end of the input is the driver's."""
-        return ExecutorsEvaluator.load(spark, FEED, log, states, queries, part).local()
+        return ExecutorsEvaluator.load(Plans(spark), FEED, log, states, queries, part).local()
 
     last = GraphEvaluator.load(FEED, QUERIES, again.dump(), ended)
     assert summed(pa.concat_tables([*asserted, last.finish().changes])) == expected

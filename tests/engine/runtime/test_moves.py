@@ -18,7 +18,7 @@ from engine.model.events import Stamper, row_schema
 from engine.operator import RegisteredQuery
 from engine.runtime import executors, executors_tasks
 from engine.runtime.evaluator import Evaluator
-from engine.runtime.executors import ExecutorsEvaluator
+from engine.runtime.executors import ExecutorsEvaluator, Plans
 from engine.runtime.snapshots import StateFiles
 from engine.sources.eventlog import EventLog
 from engine.sources.store import files_of
@@ -94,7 +94,7 @@ class World:
         self.log = EventLog(folder / "log", FEED.name)
         self.log.live.mkdir(parents=True)
         self.folder = folder
-        self.spread: Any = ExecutorsEvaluator.start(session(self.cluster), FEED, self.log, self.states(), self.queries, partitions)
+        self.spread: Any = ExecutorsEvaluator.start(Plans(session(self.cluster)), FEED, self.log, self.states(), self.queries, partitions)
         self.spread.inline_bytes = self.chance.choice([0, 2_000, 256_000])
         self.expected: list[Any] = []
         self.found: list[Any] = []
@@ -169,7 +169,7 @@ class World:
 
     def restart(self, _: None) -> None:
         data = self.spread.dump()
-        self.spread = ExecutorsEvaluator.load(session(self.cluster), FEED, self.log, self.states(), self.queries, data)
+        self.spread = ExecutorsEvaluator.load(Plans(session(self.cluster)), FEED, self.log, self.states(), self.queries, data)
 
     def join(self, name: str) -> None:
         self.cluster.names = sorted({*self.cluster.names, name})

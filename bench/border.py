@@ -28,7 +28,7 @@ from engine.border_monitoring.moves import PASS, Met, border_meetings
 from engine.border_monitoring.operator import BorderOperator
 from engine.border_monitoring.shapes import Polygon, Rectangle, edges_of
 from engine.border_monitoring.structures import wide_from
-from engine.border_monitoring.transitions import Events, Groups, Waiting, decide
+from engine.border_monitoring.transitions import Events, Groups, Waiting
 from engine.border_monitoring.tuples import LastTuples, advance
 from engine.model.batch import Batch, EntityDictionary
 from engine.model.feed import ColumnType, Crs, Feed, TimeUnit
@@ -346,15 +346,15 @@ def _timers(m: int, span: int, words: str, *, promised: bool) -> Row:
     bound, key = within[group], group.astype(np.int64) << 32 | entity
     times = compared({"ours": rings, "heap": lambda: [heap_timers(t, bound, key, BATCH)]}, lambda found: np.sort(np.concatenate(found)))
     each = {name: seconds / m * 1e9 for name, seconds in times.items()}
-    promise = {"heap": 6.0} if promised else {}
-    limit = 50.0 if promised else None
+    promise = {"heap": 1.5} if promised else {}
+    limit = 200.0 if promised else None
     return Row(f"timers: {m:,}, 50 bounds, {words}", Layer.KERNEL, each["ours"], "ns/timer", {"heap": each["heap"]}, promise, limit=limit)
 
 
 def _decided(waiting: Waiting, events: tuple[np.ndarray, ...], watermark: int, within: np.ndarray) -> np.ndarray:
     """The keys (group << 32 | entity) of the stays that are over."""
     groups = Groups(within, np.arange(len(within), dtype=np.int32), np.full(len(within), 4, np.int8), within)
-    found = decide(Events(*events), watermark, groups, waiting.rings, waiting.facts)  # type: ignore[call-arg]
+    found = waiting.decide(Events(*events), watermark, groups)  # type: ignore[call-arg]
     return found[0].copy()  # type: ignore[no-any-return]
 
 
@@ -391,7 +391,7 @@ def _garages(vehicles: int, garages: int, *, promised: bool) -> Row:
             moved, region, code, _ = border_meetings(index, MoveColumns(before, place, known), work, met)
             waiting.reserve(len(moved))
             crossed = Events(region, entity[moved], code, t[moved], seq[moved], place[moved, 0], place[moved, 1])
-            found = decide(crossed, 30_000 * k, groups, waiting.rings, waiting.facts)
+            found = waiting.decide(crossed, 30_000 * k, groups)
             events, answer_count = events + len(moved), answer_count + len(found[0])
         return time.thread_time() - begin, events, answer_count
 

@@ -20,7 +20,8 @@ from engine.complex_events.pattern import Pattern, nodes
 from engine.complex_events.plan import CompositeIndex
 from engine.complex_events.query_search import DETECTED, EVENT, GIVEN_UP, SEARCHED, Detections, Events, Scratch, search_query
 from engine.complex_events.requirements import longest
-from engine.complex_events.search import BOTH, EITHER, FAR, KIND, LAST_TRIGGER, NONE, PRIMITIVE, SEQUENCE, TRIGGER, Int, Ints, kernel
+from engine.complex_events.search import BOTH, EITHER, FAR, KIND, LAST_TRIGGER, NONE, PRIMITIVE, SEQUENCE, TRIGGER, Int, Ints
+from engine.index.compiled import kernel
 
 EVALUATED_LEAVES = 0
 Words = npt.NDArray[np.uint64]

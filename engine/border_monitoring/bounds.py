@@ -14,13 +14,13 @@ References: [BMQ] 4.1, 4.3 (RS list, Lemma 1), 5.3 (cross-check, Fig. 6). Depart
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from engine.index.bits import how_many, lowest_bit
+from engine.index.compiled import kernel
 from engine.index.lanes import LANES, at_most, below
 
 N = TypeVar("N", np.float64, np.int32)
@@ -144,103 +144,100 @@ class Crossed:
         self.boxes = boxes
 
 
-@njit(cache=True, nogil=True)
-def crossings(begin, n, moves, index, last, boxes, work):  # type: ignore[no-untyped-def]
+@kernel()
+def crossings(begin: Any, n: Any, moves: Any, index: Any, last: Any, boxes: Any, work: Any) -> Any:
     """Boxes entered and left by the `moves` from row `begin` on, appended after the first `n` of `boxes`; returns (next row, crossings).
 
     `index` are `Bounds`. When `boxes` is full it stops before the row that did not fit. Adds to `work[1]` the bounds read.
     """
-    before, after, known = moves
-    low, high, across_low, across_high, first, bound, partner, owner, directory, origin, scale = index
-    # All in one body: to call a function that takes arrays costs 45 ns in counted references (measured), as much as half of a move.
-    capacity = len(boxes) - LANES
-    d = low.shape[1]
-    slots = directory.shape[1] - 2
-    read = 0
-    for i in range(begin, len(before)):
+    d = index.low.shape[1]
+    for i in range(begin, len(moves.before)):
         last[i] = n
-        if not known[i]:
+        if not moves.known[i]:
             continue
         at_row = n
         for j in range(d):
-            v0 = before[i, j]
-            v1 = after[i, j]
+            v0, v1 = moves.before[i, j], moves.after[i, j]
             if v0 == v1:
                 continue
-            lesser = min(v0, v1)
-            greater = max(v0, v1)
-            start = 0
-            stop = 0
-            # Both ends are found by binary search: what is between is read once, and without a branch at its end.
-            for end in range(2):
-                value = greater if end else lesser
-                slot = int(min(max((value - origin[j]) * scale[j], 0.0), float(slots)))
-                place = first[j] + directory[j, slot]
-                above = first[j] + directory[j, slot + 1]
-                while above - place > LANES:
-                    middle = (place + above) >> 1
-                    if bound[middle] <= value:
-                        place = middle + 1
-                    else:
-                        above = middle
-                place += how_many(at_most(bound, place, value) & ((np.int64(1) << (above - place)) - 1))
-                if end:
-                    stop = place
-                else:
-                    start = place
-            if stop == start:
-                continue
-            if n + stop - start > capacity:
-                work[1] += read
+            # What is between the two ends is read once, and without a branch at its end.
+            start, stop = _first_above(index, j, min(v0, v1)), _first_above(index, j, max(v0, v1))
+            if n + stop - start > len(boxes) - LANES:
                 return i, at_row
-            read += stop - start
+            work[1] += stop - start
             # Read upwards a lower end is entered, downwards left.
             flip = np.int32(0) if v1 > v0 else np.int32(-1)
-            other = j + 1 if j + 1 < d else 0
-            was_other = before[i, other]
-            now_other = after[i, other]
-            # Upwards a lower end is entered, downwards an upper one. An entering move must be inside the other bounds now, a leaving one before.
-            lower = now_other if v1 > v0 else was_other
-            upper = was_other if v1 > v0 else now_other
             for k in range(start, stop, LANES):
-                crossings = (np.int64(1) << min(stop - k, LANES)) - 1
-                if d == 2 and j == 1:
-                    # A crossing in both dimensions is asserted by the first: the second requires the other one to hold throughout.
-                    crossings &= at_most(across_low, k, min(was_other, now_other)) & ~at_most(across_high, k, max(was_other, now_other))
-                elif d > 1:
-                    ends = below(owner, k, np.int32(0))
-                    crossings &= (ends | (at_most(across_low, k, lower) & ~at_most(across_high, k, lower))) & (
-                        ~ends | (at_most(across_low, k, upper) & ~at_most(across_high, k, upper))
-                    )
+                crossed = _crossed(index, moves, i, j, k) & ((np.int64(1) << min(stop - k, LANES)) - 1)
                 if d < 3:
-                    # A lower end's partner is above its bound, an upper end's below it: either way the crossing counts iff the partner was
-                    # not crossed too.
-                    crossings &= at_most(partner, k, lesser) | ~at_most(partner, k, greater)
                     # Written always, counted when it holds: no branch to mispredict.
                     for side in range(LANES):
-                        boxes[np.uintp(n)] = owner[np.uintp(k) + np.uintp(side)] ^ flip
-                        n += (crossings >> side) & 1
+                        boxes[np.uintp(n)] = index.owner[np.uintp(k) + np.uintp(side)] ^ flip
+                        n += (crossed >> side) & 1
                     continue
-                while crossings:
-                    crossed = owner[k + lowest_bit(crossings)] ^ flip
-                    crossings &= crossings - 1
-                    # Inside in every dimension; outside not already in an earlier one, where it has been reported.
-                    box = crossed ^ (crossed >> 31)
-                    counts = True
-                    for e in range(d):
-                        inner = after[i, e] if crossed >= 0 else before[i, e]
-                        outer = before[i, e] if crossed >= 0 else after[i, e]
-                        counts &= low[box, e] <= inner and inner < high[box, e]
-                        if e < j:
-                            counts &= low[box, e] <= outer and outer < high[box, e]
-                        if not counts:
-                            break
-                    if counts:
-                        boxes[n] = crossed
+                while crossed:
+                    box = index.owner[k + lowest_bit(crossed)] ^ flip
+                    crossed &= crossed - 1
+                    if _is_first(index, moves, i, j, box):
+                        boxes[n] = box
                         n += 1
         last[i] = n
-    work[1] += read
-    return len(before), n
+    return len(moves.before), n
+
+
+@kernel(inline=True)
+def _first_above(index: Any, j: Any, value: Any) -> Any:
+    """The first entry of dimension j whose bound is above `value`."""
+    slots = index.directory.shape[1] - 2
+    slot = int(min(max((value - index.origin[j]) * index.scale[j], 0.0), float(slots)))
+    place, above = index.first[j] + index.directory[j, slot], index.first[j] + index.directory[j, slot + 1]
+    while above - place > LANES:
+        middle = (place + above) >> 1
+        if index.bound[middle] <= value:
+            place = middle + 1
+        else:
+            above = middle
+    return place + how_many(at_most(index.bound, place, value) & ((np.int64(1) << (above - place)) - 1))
+
+
+@kernel(inline=True)
+def _crossed(index: Any, moves: Any, i: Any, j: Any, k: Any) -> Any:
+    """Which of the entries of dimension j from k on, all between the move's ends, count as crossed, as bits; in three dimensions and more the caller
+    asks for the others too."""
+    d = index.low.shape[1]
+    v0, v1 = moves.before[i, j], moves.after[i, j]
+    other = j + 1 if j + 1 < d else 0
+    was_other, now_other = moves.before[i, other], moves.after[i, other]
+    crossed = np.int64(-1)
+    if d == 2 and j == 1:
+        # A crossing in both dimensions is asserted by the first: the second requires the other one to hold throughout.
+        crossed = at_most(index.across_low, k, min(was_other, now_other)) & ~at_most(index.across_high, k, max(was_other, now_other))
+    elif d > 1:
+        # Upwards a lower end is entered, downwards an upper one. An entering move must be inside the other bounds now, a leaving one before.
+        lower, upper = (now_other, was_other) if v1 > v0 else (was_other, now_other)
+        ends = below(index.owner, k, np.int32(0))
+        crossed = (ends | (at_most(index.across_low, k, lower) & ~at_most(index.across_high, k, lower))) & (
+            ~ends | (at_most(index.across_low, k, upper) & ~at_most(index.across_high, k, upper))
+        )
+    if d < 3:
+        # A lower end's partner is above its bound, an upper end's below it: either way the crossing counts iff the partner was not crossed too.
+        crossed &= at_most(index.partner, k, min(v0, v1)) | ~at_most(index.partner, k, max(v0, v1))
+    return crossed
+
+
+@kernel(inline=True)
+def _is_first(index: Any, moves: Any, i: Any, j: Any, crossed: Any) -> Any:
+    """Whether the move is inside the box in every dimension after it enters, before it leaves; and on the other side of it in no dimension before j,
+    where that has been reported."""
+    box = crossed ^ (crossed >> 31)
+    for e in range(index.low.shape[1]):
+        inner = moves.after[i, e] if crossed >= 0 else moves.before[i, e]
+        outer = moves.before[i, e] if crossed >= 0 else moves.after[i, e]
+        if not (index.low[box, e] <= inner and inner < index.high[box, e]):
+            return False
+        if e < j and not (index.low[box, e] <= outer and outer < index.high[box, e]):
+            return False
+    return True
 
 
 def bound_crossings(index: Bounds, moves: MoveColumns, work: npt.NDArray[np.int64], crossed: Crossed) -> tuple[Ints, Ints]:

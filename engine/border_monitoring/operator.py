@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from engine.border_monitoring.crossing_events import CANDIDATES, CELLS, EVENTS, TUPLES, ClassState, CrossingEvents, class_events, concat_events
 from engine.border_monitoring.plan import BorderIndex, TupleClass, compile_index, recompile_index
-from engine.border_monitoring.transitions import NAMES, Events, Groups, Transition, Waiting, decide, refill
+from engine.border_monitoring.transitions import NAMES, Events, Groups, Transition, Waiting
 from engine.border_monitoring.tuples import LastTuples
 from engine.border_monitoring.watched_pairs import Pairs, WatchedEvents, Watches, merge_by_time
 from engine.model.batch import Batch, EntityDictionary
@@ -254,7 +254,7 @@ def _transition_changes(
     waiting = state.waiting
     waiting.reserve(len(columns[0]))
     groups = Groups(index.group_within, index.group_ring, index.group_wanted, index.ring_within)
-    key, kind, first, second = decide(Events(*columns), watermark, groups, waiting.rings, waiting.facts)
+    key, kind, first, second = waiting.decide(Events(*columns), watermark, groups)
     fact, entry = index.group_queries.spread(key >> 32)
     query = index.group_queries.entries[entry]
     began = waiting.events(first)
@@ -405,7 +405,7 @@ def _refill(index: BorderIndex, columns: Mapping[str, npt.NDArray[Any]]) -> Wait
     """The waiting events, from columns by (t, seq)."""
     w = Waiting.empty(len(index.ring_within))
     w.reserve(len(columns["key"]))
-    refill(tuple(columns[name] for name in _UNMET), index.group_ring, w.rings)
+    w.refill(index.group_ring, tuple(columns[name] for name in _UNMET))
     return w
 
 

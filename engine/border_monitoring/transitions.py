@@ -4,9 +4,8 @@ Every in or out event of a (group, entity) waits for its opposite; a **group** i
 queries that ask for it. What waits is found by an open-addressing table and, as time passes, by one first-in-first-out ring for each
 distinct bound: events arrive in time order, so each ring is ordered by due time and nothing is ever sorted or searched.
 
-Memory decides the cost, so a waiting event is one packed record, the records of a ring lie one behind the other in chunks, and deletion is
-lazy: an event that is met or due only loses its mark. The table is not updated; an entry counts only if the record that it names has its key and
-is still marked. Dead entries go when the table is built again, from the rings.
+Deletion is lazy: an event that is met or due only loses its mark, and its record goes when it is the first of its ring. The table is not updated; an
+entry counts only if the record that it names has its key and is still marked. Dead entries go when the table is built again.
 
 References: [BMQ] 6.4 (Tran-Seq, Fig. 8). Departures: one table and one ring for both directions; a stay is decided by the watermark, not
 by the next event of another stream; "within" includes its end (specification 5.2).
@@ -22,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from engine.index.prefetch import prefetch
+from engine.index.compiled import kernel
 
 Int64s = npt.NDArray[np.int64]
 Ints = npt.NDArray[np.int32]
@@ -47,14 +46,7 @@ due) and its direction (2 in, 0 out)."""
 _MARK, _INWARD, _BITS = 1, 2, 2
 
 _LIVE, _FREE, _USED, _ENTRIES = range(4)
-"""Indices of `Waiting.meta`: waiting events, first free chunk (-1 for none), chunks ever used, used slots of the table."""
-_SHIFT = 5
-_CHUNK = 1 << _SHIFT
-"""Records a chunk: 20 cache lines that are read in order."""
-_AHEAD = 32
-"""Events whose place in the table is fetched before it is needed."""
-_FAR = 8
-"""Records that are fetched before they are read, and those whose place in the table is when it is filled."""
+"""Indices of `Waiting.meta`: waiting events, first free slot (-1 for none), slots ever used, used places of the table."""
 _TAG = -1 << 32
 
 
@@ -83,7 +75,7 @@ class Rings(NamedTuple):
     """The arrays of `Waiting`, where they are described."""
 
     records: Records
-    chunk_next: Ints
+    following: Ints
     table: Int64s
     head: Ints
     tail: Ints
@@ -94,15 +86,15 @@ class Rings(NamedTuple):
 class Waiting:
     """Events that wait for their opposite, for all groups.
 
-    `records` are chunks of `_CHUNK`; a ring's records lie in its chunks in the order of time, from `ring_head` up to `ring_tail` (slots; the tail
-    is the next one to be written, -1 for a ring without a chunk). `chunk_next[c]`: the chunk behind c in its ring or in the free list.
-    `table`: open addressing by linear probing, at most half full; an entry is the upper half of its key's hash and 1 + the slot, 0 for none.
+    A slot has a record in `records`, and in `following` the next slot of its ring, or of the free slots. A ring's records, in the order of time, are
+    those from `ring_head` (-1: none) to `ring_tail`. `table`: open addressing by linear probing, at most half full; an entry is the upper half of its
+    key's hash and 1 + the slot, 0 for none.
     Invariants: a key has at most one marked record, and it is the one that the first entry of its probe path with a record of this key names;
     each ring is ascending in t. `facts` are the columns that `decide` writes: key, type, first, second; used again by the next call.
     """
 
     records: Records
-    chunk_next: Ints
+    following: Ints
     table: Int64s
     ring_head: Ints
     ring_tail: Ints
@@ -112,10 +104,9 @@ class Waiting:
     @classmethod
     def empty(cls, rings: int, capacity: int = 16) -> Waiting:
         """No event waits; space for `capacity` of them."""
-        chunks = 1 + (capacity >> _SHIFT)
         return cls(
-            records=np.empty(chunks * _CHUNK, RECORD),
-            chunk_next=np.full(chunks, -1, np.int32),
+            records=np.empty(capacity, RECORD),
+            following=np.empty(capacity, np.int32),
             table=np.zeros(_places(capacity), np.int64),
             ring_head=np.full(rings, -1, np.int32),
             ring_tail=np.full(rings, -1, np.int32),
@@ -125,7 +116,7 @@ class Waiting:
 
     @property
     def rings(self) -> Rings:
-        return Rings(self.records, self.chunk_next, self.table, self.ring_head, self.ring_tail, self.meta)
+        return Rings(self.records, self.following, self.table, self.ring_head, self.ring_tail, self.meta)
 
     @property
     def live(self) -> int:
@@ -133,16 +124,15 @@ class Waiting:
 
     def reserve(self, more: int) -> None:
         """Space for `more` further events."""
-        # Each ring may need one chunk that is hardly filled.
-        short = int(self.meta[_USED]) + (more >> _SHIFT) + len(self.ring_head) + 1 - len(self.chunk_next)
-        if short > 0:
+        used = int(self.meta[_USED])
+        if used + more > len(self.records):
             # Only the used part is copied, and pages that are never touched cost nothing.
-            extra = max(short, 7 * len(self.chunk_next))
-            used = int(self.meta[_USED]) * _CHUNK
-            records = np.empty(len(self.records) + extra * _CHUNK, RECORD)
-            records[:used] = self.records[:used]
-            self.records = records
-            self.chunk_next = np.concatenate([self.chunk_next, np.full(extra, -1, np.int32)])
+            size = max(used + more, 8 * len(self.records))
+            for name in ("records", "following"):
+                column = getattr(self, name)
+                grown = np.empty(size, column.dtype)
+                grown[:used] = column[:used]
+                setattr(self, name, grown)
         if self.live + more > len(self.facts[0]):
             self.facts = _facts(2 * (self.live + more))
         if 2 * (int(self.meta[_ENTRIES]) + more) > len(self.table):
@@ -152,12 +142,27 @@ class Waiting:
                 self.table = np.zeros(places, np.int64)
             else:
                 self.table.fill(0)
-            self.meta[_ENTRIES] = _fill_table(self.records, self.chunk_next, self.ring_head, self.ring_tail, self.table)
+            _fill_table(self.rings)
+
+    def decide(self, events: Events, watermark: int, groups: Groups) -> Facts:
+        """Processes in and out `events`, for which there is space, then everything due before `watermark`; returns the decided facts.
+
+        They are (key, type, first, second): `first` is the slot of the event that the fact begins with, its record to be read before the next call;
+        `second` the row of the event that ends it, -1 for a stay. All are views of `facts`.
+        """
+        n = _decide(events, watermark, groups, self.rings, self.facts)
+        key, kind, first, second = self.facts
+        return key[:n], kind[:n], first[:n], second[:n]
+
+    def refill(self, ring_of_group: Ints, columns: tuple[npt.NDArray[Any], ...]) -> None:
+        """Waiting events, columns (key, inward, t, seq, x, y) by (t, seq), into rings that are empty and have space for them."""
+        _refill(columns, ring_of_group, self.rings)
 
     def pending(self) -> npt.NDArray[np.int64]:
         """Slots of the waiting events, by (t, seq)."""
-        slots = np.concatenate([np.empty(0, np.int64), *(self._marked(ring) for ring in range(len(self.ring_head)))])
-        return slots[np.lexsort((self.records["seq"][slots], self.records["t"][slots]))]
+        used = self.records[: self.meta[_USED]]
+        slots = np.flatnonzero(used["seq"] & _MARK)
+        return slots[np.lexsort((used["seq"][slots], used["t"][slots]))]
 
     def events(self, slots: npt.NDArray[np.integer[Any]]) -> dict[str, npt.NDArray[Any]]:
         """Columns of the records of these slots, whether they wait or not: key, t, seq, x, y, inward."""
@@ -166,24 +171,29 @@ class Waiting:
         inward = ((columns["seq"] & _INWARD) != 0).astype(np.int8)
         return columns | {"seq": columns["seq"] >> _BITS, "inward": inward}
 
-    def _marked(self, ring: int) -> npt.NDArray[np.int64]:
-        """Slots of a ring's waiting events, in its order."""
-        slots: npt.NDArray[np.int64] = _slots_of(self.chunk_next, int(self.ring_head[ring]), int(self.ring_tail[ring]))
-        waits: npt.NDArray[np.int64] = slots[(self.records["seq"][slots] & _MARK) != 0]
-        return waits
-
     def check(self, ring_of_group: Ints) -> None:
         """Assert the invariants."""
         slots = self.pending()
         keys = self.records["key"][slots]
         assert len(slots) == self.live == len(np.unique(keys))
+        in_rings = []
         for ring in range(len(self.ring_head)):
-            own = self._marked(ring)
+            own = self._slots_of(ring)
             assert (np.diff(self.records["t"][own]) >= 0).all()
             assert (ring_of_group[self.records["key"][own] >> 32] == ring).all()
+            in_rings += own
+        assert len(set(in_rings)) == len(in_rings)
+        assert set(slots.tolist()) <= set(in_rings)
         for key, slot in zip(keys.tolist(), slots.tolist(), strict=True):
-            assert _find(self.table, self.records, key) == slot
+            assert _find(self.rings, key) == slot
         assert 2 * np.count_nonzero(self.table) == 2 * int(self.meta[_ENTRIES]) <= len(self.table)
+
+    def _slots_of(self, ring: int) -> list[int]:
+        """A ring's slots in its order."""
+        slots = [int(self.ring_head[ring])]
+        while slots[-1] >= 0:
+            slots.append(-1 if slots[-1] == self.ring_tail[ring] else int(self.following[slots[-1]]))
+        return slots[:-1]
 
 
 def _facts(capacity: int) -> Facts:
@@ -207,191 +217,127 @@ def _packed_seq(seq, inward):  # type: ignore[no-untyped-def]
     return (np.int64(seq) << _BITS) | (_INWARD if inward else 0) | _MARK
 
 
-@njit(cache=True, nogil=True)
-def _find(table, records, key):  # type: ignore[no-untyped-def]
-    """The slot of the waiting event of `key`, -1 for none, by the same look-up as in `decide`."""
-    mask = len(table) - 1
-    h = _hash(key)
-    p = h & mask
-    while table[p] != 0:
-        slot = (table[p] & 0xFFFFFFFF) - 1
-        if (table[p] ^ h) & _TAG == 0 and records[slot].key == key:
-            return slot if records[slot].seq & _MARK else -1
-        p = (p + 1) & mask
-    return -1
+@kernel(inline=True)
+def _place(rings: Any, key: Any) -> Any:
+    """The place in the table of the entry of `key`, or the free one where it belongs."""
+    mask, h = len(rings.table) - 1, _hash(key)
+    place = h & mask
+    entry = rings.table[place]
+    while entry != 0 and ((entry ^ h) & _TAG != 0 or rings.records[(entry & 0xFFFFFFFF) - 1].key != key):
+        place = (place + 1) & mask
+        entry = rings.table[place]
+    return place
 
 
-@njit(cache=True, nogil=True)
-def _fill_table(records, chunk_next, ring_head, ring_tail, table):  # type: ignore[no-untyped-def]
-    """Fill an empty table with the marked records of all rings; their number."""
-    mask = len(table) - 1
+@kernel()
+def _find(rings: Any, key: Any) -> Any:
+    """The slot of the waiting event of `key`, -1 for none."""
+    slot = (rings.table[_place(rings, key)] & 0xFFFFFFFF) - 1
+    return slot if slot >= 0 and rings.records[slot].seq & _MARK else -1
+
+
+@kernel(inline=True)
+def _enter(rings: Any, place: Any, slot: Any) -> Any:
+    """Writes the entry of a slot's record to its place in the table."""
+    rings.meta[_ENTRIES] += rings.table[place] == 0
+    rings.table[place] = (_hash(rings.records[slot].key) & _TAG) | (slot + 1)
+
+
+@kernel()
+def _fill_table(rings: Any) -> Any:
+    """Fills an empty table with the marked records."""
+    rings.meta[_ENTRIES] = 0
+    for slot in range(rings.meta[_USED]):
+        if rings.records[slot].seq & _MARK:
+            _enter(rings, _place(rings, rings.records[slot].key), slot)
+
+
+@kernel(inline=True)
+def _append(rings: Any, ring: Any, key: Any, t: Any, packed_seq: Any, x: Any, y: Any) -> Any:
+    """Puts a waiting event behind the others of its ring; its slot."""
+    slot = rings.meta[_FREE]
+    if slot >= 0:
+        rings.meta[_FREE] = rings.following[slot]
+    else:
+        slot = rings.meta[_USED]
+        rings.meta[_USED] += 1
+    if rings.head[ring] < 0:
+        rings.head[ring] = slot
+    else:
+        rings.following[rings.tail[ring]] = slot
+    rings.tail[ring] = slot
+    record = rings.records[slot]
+    record.key, record.t, record.seq, record.x, record.y = key, t, packed_seq, x, y
+    rings.meta[_LIVE] += 1
+    return slot
+
+
+@kernel(inline=True)
+def _write(facts: Any, n: Any, key: Any, kind: Any, first: Any, second: Any) -> Any:
+    out_key, out_kind, out_first, out_second = facts
+    out_key[n], out_kind[n], out_first[n], out_second[n] = key, kind, first, second
+
+
+@kernel()
+def _decide(events: Any, watermark: Any, groups: Any, rings: Any, facts: Any) -> Any:
+    """`Waiting.decide`; the number of facts."""
     n = 0
-    for ring in range(len(ring_head)):
-        s = np.int64(ring_head[ring])
-        while s != ring_tail[ring]:
-            ahead = s + _FAR
-            if ahead >> _SHIFT == s >> _SHIFT:
-                prefetch(table, _hash(records[ahead].key) & mask)
-            elif ahead & (_CHUNK - 1) == 0 and chunk_next[s >> _SHIFT] >= 0:
-                prefetch(records, np.int64(chunk_next[s >> _SHIFT]) << _SHIFT)
-            if records[s].seq & _MARK:
-                h = _hash(records[s].key)
-                p = h & mask
-                while table[p] != 0:
-                    p = (p + 1) & mask
-                table[p] = (h & _TAG) | (s + 1)
-                n += 1
-            s += 1
-            if s & (_CHUNK - 1) == 0:
-                s = np.int64(chunk_next[(s - 1) >> _SHIFT]) << _SHIFT
+    for i in range(len(events.group)):
+        n = _take(events, i, groups, rings, facts, n)
+    for ring in range(len(rings.head)):
+        n = _expire(ring, watermark, groups, rings, facts, n)
     return n
 
 
-@njit(cache=True, nogil=True)
-def _slots_of(chunk_next, head, tail):  # type: ignore[no-untyped-def]
-    """Slots of a ring, in its order."""
-    slots = np.empty(_CHUNK, np.int64)
-    n = 0
-    while head != tail:
-        if n == len(slots):
-            slots = np.concatenate((slots, np.empty_like(slots)))
-        slots[n] = head
-        n += 1
-        head += 1
-        if head & (_CHUNK - 1) == 0:
-            head = np.int64(chunk_next[(head - 1) >> _SHIFT]) << _SHIFT
-    return slots[:n]
+@kernel(inline=True)
+def _take(events: Any, i: Any, groups: Any, rings: Any, facts: Any, n: Any) -> Any:
+    """Event i: the fact that it ends, if its opposite waits, is written as number n; then it waits itself, if some query asks. Returns how many facts
+    there are."""
+    group, is_in = events.group[i], events.inward[i] != 0
+    key = (np.int64(group) << 32) | np.int64(events.entity[i])
+    place = _place(rings, key)
+    slot = (rings.table[place] & 0xFFFFFFFF) - 1
+    if slot >= 0 and rings.records[slot].seq & _MARK:
+        was = rings.records[slot]
+        kind = (0 if events.t[i] - was.t <= groups.within[group] else 2) + (0 if was.seq & _INWARD else 1)
+        if groups.wanted[group] >> kind & 1:
+            _write(facts, n, key, kind, slot, i if kind < 2 else -1)
+            n += 1
+        was.seq ^= _MARK
+        rings.meta[_LIVE] -= 1
+    if groups.wanted[group] & (5 if is_in else 10):
+        packed = _packed_seq(events.seq[i], is_in)
+        _enter(rings, place, _append(rings, groups.ring[group], key, events.t[i], packed, events.x[i], events.y[i]))
+    return n
 
 
-@njit(cache=True, nogil=True)
-def _chunk(chunk_next, meta):  # type: ignore[no-untyped-def]
-    """A free chunk, taken."""
-    chunk = meta[_FREE]
-    if chunk >= 0:
-        meta[_FREE] = chunk_next[chunk]
-    else:
-        chunk = meta[_USED]
-        meta[_USED] += 1
-    return chunk
-
-
-@njit(cache=True, nogil=True)
-def decide(events, watermark, groups, rings, facts):  # type: ignore[no-untyped-def]
-    """Processes in and out `events`, then everything due before `watermark`; returns the decided facts.
-
-    Returns (key, type, first, second): `first` is the slot of the event that the fact begins with, its record to be read before the next call;
-    `second` the row of the event that ends it, -1 for a stay. All are views of `facts`.
-    """
-    event_group, event_entity, event_inward, event_t, event_seq, event_x, event_y = events
-    within, ring_of_group, wanted, ring_within = groups
-    records, chunk_next, table, ring_head, ring_tail, meta = rings
-    # All in one body: to call a function that takes arrays costs 45 ns in counted references (measured), more than all that is done here.
-    m = len(event_group)
-    out_key, out_type, out_first, out_second = facts
-    n = 0
-    live = meta[_LIVE]
-    entries = meta[_ENTRIES]
-    mask = len(table) - 1
-    for i in range(m):
-        if i + _AHEAD < m:
-            prefetch(table, _hash((np.int64(event_group[i + _AHEAD]) << 32) | np.int64(event_entity[i + _AHEAD])) & mask)
-        group = event_group[i]
-        now_in = event_inward[i]
-        key = (np.int64(group) << 32) | np.int64(event_entity[i])
-        h = _hash(key)
-        place = h & mask
-        entry = table[place]
-        while entry != 0:
-            if (entry ^ h) & _TAG == 0 and records[(entry & 0xFFFFFFFF) - 1].key == key:
+@kernel(inline=True)
+def _expire(ring: Any, watermark: Any, groups: Any, rings: Any, facts: Any, n: Any) -> Any:
+    """Takes from the beginning of a ring the events that were met and those due before the watermark; the number of facts."""
+    slot = np.int64(rings.head[ring])
+    while slot >= 0:
+        record = rings.records[slot]
+        if record.seq & _MARK:
+            if record.t + groups.ring_within[ring] >= watermark:
                 break
-            place = (place + 1) & mask
-            entry = table[place]
-        s = (entry & 0xFFFFFFFF) - 1
-        if entry != 0 and records[s].seq & _MARK:
-            kind = (0 if event_t[i] - records[s].t <= within[group] else 2) + (0 if records[s].seq & _INWARD else 1)
-            if wanted[group] >> kind & 1:
-                out_key[n] = key
-                out_type[n] = kind
-                out_first[n] = s
-                out_second[n] = i if kind < 2 else -1
+            kind = 2 if record.seq & _INWARD else 3
+            if groups.wanted[record.key >> 32] >> kind & 1:
+                _write(facts, n, record.key, kind, slot, -1)
                 n += 1
-            records[s].seq ^= _MARK
-            live -= 1
-        if not wanted[group] & (5 if now_in else 10):
-            continue
-        ring = ring_of_group[group]
-        s = np.int64(ring_tail[ring])
-        if s < 0:
-            s = np.int64(_chunk(chunk_next, meta)) << _SHIFT
-            ring_head[ring] = s
-        behind = s + 1
-        if behind & (_CHUNK - 1) == 0:
-            chunk = np.int64(_chunk(chunk_next, meta))
-            chunk_next[s >> _SHIFT] = chunk
-            behind = chunk << _SHIFT
-            prefetch(records, behind)
-        prefetch(records, behind + 1)
-        ring_tail[ring] = behind
-        records[s].key = key
-        records[s].t = event_t[i]
-        records[s].seq = _packed_seq(event_seq[i], now_in)
-        records[s].x = event_x[i]
-        records[s].y = event_y[i]
-        entries += entry == 0
-        table[place] = (h & _TAG) | (s + 1)
-        live += 1
-    for ring in range(len(ring_head)):
-        s = np.int64(ring_head[ring])
-        last = np.int64(ring_tail[ring])
-        while s != last:
-            ahead = s + _FAR
-            if ahead >> _SHIFT != s >> _SHIFT:
-                ahead = (np.int64(chunk_next[s >> _SHIFT]) << _SHIFT) | (ahead & (_CHUNK - 1))
-            prefetch(records, ahead)
-            seq = records[s].seq
-            if seq & _MARK:
-                if records[s].t + ring_within[ring] >= watermark:
-                    break
-                key = records[s].key
-                kind = 2 if seq & _INWARD else 3
-                out_key[n] = key
-                out_type[n] = kind
-                out_first[n] = s
-                out_second[n] = -1
-                n += wanted[key >> 32] >> kind & 1
-                records[s].seq = seq ^ _MARK
-                live -= 1
-            s += 1
-            if s & (_CHUNK - 1) == 0:
-                chunk = (s - 1) >> _SHIFT
-                s = np.int64(chunk_next[chunk]) << _SHIFT
-                chunk_next[chunk] = meta[_FREE]
-                meta[_FREE] = chunk
-        ring_head[ring] = s
-    meta[_LIVE] = live
-    meta[_ENTRIES] = entries
-    return out_key[:n], out_type[:n], out_first[:n], out_second[:n]
+            record.seq ^= _MARK
+            rings.meta[_LIVE] -= 1
+        behind = np.int64(rings.following[slot]) if slot != rings.tail[ring] else np.int64(-1)
+        rings.following[slot] = rings.meta[_FREE]
+        rings.meta[_FREE] = slot
+        slot = behind
+    rings.head[ring] = slot
+    return n
 
 
-@njit(cache=True, nogil=True)
-def refill(events, ring_of_group, rings):  # type: ignore[no-untyped-def]
-    """Put waiting events, columns (key, inward, t, seq, x, y) by (t, seq), into the rings of an empty `Waiting` that has room for them."""
-    keys, inwards, ts, seqs, xs, ys = events
-    records, chunk_next, table, ring_head, ring_tail, meta = rings
+@kernel()
+def _refill(columns: Any, ring_of_group: Any, rings: Any) -> Any:
+    """`Waiting.refill`."""
+    keys, inwards, ts, seqs, xs, ys = columns
     for i in range(len(keys)):
-        ring = ring_of_group[keys[i] >> 32]
-        s = np.int64(ring_tail[ring])
-        if s < 0:
-            s = np.int64(_chunk(chunk_next, meta)) << _SHIFT
-            ring_head[ring] = s
-        ring_tail[ring] = s + 1
-        if (s + 1) & (_CHUNK - 1) == 0:
-            chunk_next[s >> _SHIFT] = _chunk(chunk_next, meta)
-            ring_tail[ring] = chunk_next[s >> _SHIFT] << _SHIFT
-        records[s].key = keys[i]
-        records[s].t = ts[i]
-        records[s].seq = _packed_seq(seqs[i], inwards[i])
-        records[s].x = xs[i]
-        records[s].y = ys[i]
-    meta[_LIVE] = len(keys)
-    meta[_ENTRIES] = _fill_table(records, chunk_next, ring_head, ring_tail, table)
+        _append(rings, ring_of_group[keys[i] >> 32], keys[i], ts[i], _packed_seq(seqs[i], inwards[i]), xs[i], ys[i])
+    _fill_table(rings)

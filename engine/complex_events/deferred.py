@@ -33,7 +33,8 @@ from engine.complex_events.query_search import (
     search_past,
     write_detection,
 )
-from engine.complex_events.search import BEGIN, END, FAR, KIND, LAST, LAST_TRIGGER, NODE, TRIGGER, Int, Ints, kernel, memory
+from engine.complex_events.search import BEGIN, END, FAR, KIND, LAST, LAST_TRIGGER, NODE, TRIGGER, Int, Ints, memory
+from engine.index.compiled import kernel
 from engine.index.prefetch import prefetch
 
 _SOON = 2

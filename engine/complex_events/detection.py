@@ -36,9 +36,10 @@ from engine.complex_events.query_search import (
     prepare,
     search_query,
 )
-from engine.complex_events.search import BEGIN, BY_TIMER, END, FAR, LAST_TRIGGER, NONE, SEQ, TRIGGER, Int, Ints, T, kernel, latest, memory
+from engine.complex_events.search import BEGIN, BY_TIMER, END, FAR, LAST_TRIGGER, NONE, SEQ, TRIGGER, Int, Ints, T, latest, memory
 from engine.complex_events.timers import QUERY_SHIFT, Timers, pop, push
 from engine.index.bits import lowest_bit
+from engine.index.compiled import kernel
 from engine.index.prefetch import prefetch
 
 _SOON = 4

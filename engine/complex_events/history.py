@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from engine.complex_events.search import BASE, BEGIN, END, LIMIT, SEQ, Int, Ints, T, kernel
+from engine.complex_events.search import BASE, BEGIN, END, LIMIT, SEQ, Int, Ints, T
+from engine.index.compiled import kernel
 
 Floats = npt.NDArray[np.float64]
 ENTITY, X, Y = range(3)

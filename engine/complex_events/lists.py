@@ -42,9 +42,9 @@ from engine.complex_events.search import (
     Ints,
     Memory,
     T,
-    kernel,
     last_at,
 )  # fmt: skip
+from engine.index.compiled import kernel
 
 BACK, EVERY, NEEDED, ORDER = range(4)
 REQUIREMENT = 4

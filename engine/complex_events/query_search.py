@@ -38,12 +38,12 @@ from engine.complex_events.search import (
     Ints,
     Memory,
     T,
-    kernel,
     last_at,
     latest,
     memory,
     pick,
 )  # fmt: skip
+from engine.index.compiled import kernel
 
 # Places in counters.
 ACCESSED, CONDITIONS, WORK, DETECTED, EVENTS, SEARCHED, LISTED, ENTRIES = range(8)

@@ -18,13 +18,15 @@ References: specification 5.5; [RFID] 3.2 (from the trigger node to its siblings
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 from numba.np import arrayobj
+
+from engine.index.compiled import kernel, part
 
 Ints = npt.NDArray[np.int64]
 Int = Any
@@ -61,22 +63,12 @@ MOST_OPERATIONS = 10_000_000
 BY_TIMER = -1
 """`env[COMPLETER]` in the search of a timer; else the seq of the completing event."""
 
-_F = TypeVar("_F", bound=Callable[..., Any])
 _intrinsic = cast(Callable[[Any], Callable[[Any], Any]], intrinsic)
 
 
 INT64: Any = types.int64
 MEMORY: Any = cast(Any, types.CPointer)(INT64)
 """The type of Memory in signatures of kernels; INT64 is that of numbers."""
-
-
-def kernel(*signature: Any, inline: bool = False) -> Callable[[_F], _F]:
-    """Compiles a function that allocates nothing, without reference counting, which would take longer than its work.
-
-    `inline`: into its callers, because passing dozens of arrays may cost more than the work of the function.
-    """
-    compiler: Any = njit
-    return cast(Callable[[_F], _F], compiler(*signature, cache=True, nogil=True, _nrt=False, forceinline=inline))
 
 
 @_intrinsic
@@ -133,6 +125,154 @@ def event_at(node: Int, nodes: Memory, env: Memory, slots: Memory, pool: Memory,
     return found
 
 
+# Parts of `latest`, which call it. Numba does not compile functions that call each other; so these are inlined before types are inferred.
+# Constants are made int64 before they are passed: numba would compile `latest` again for each literal.
+
+
+@part
+def _latest_of_sequence(nodes: Memory, env: Memory, slots: Memory, pool: Memory, node: Int, earliest: Int, last: Int, most: Int, exact: Int) -> Int:
+    """`latest` of a sequence: its first part starts before the second."""
+    never, far, no = np.int64(NONE), np.int64(FAR), np.int64(0)
+    first, second, without = nodes[node * NODE + FIRST], nodes[node * NODE + SECOND], nodes[node * NODE + WITHOUT]
+    low, high = nodes[node * NODE + LOW], nodes[node * NODE + HIGH]
+    best, start = never, far
+    while True:
+        start = latest(nodes, env, slots, pool, second, earliest, last, start, exact)
+        if start == NONE or start - low <= best:
+            break  # No first part that ends earlier can start later than the best.
+        end = start - low
+        excluded = latest(nodes, env, slots, pool, without, never, start - 1, far, no) if without >= 0 else never
+        after = max(start - high, excluded)
+        # If the first part is a primitive, its latest event before is more informative than whether one is in the span.
+        alone = nodes[first * NODE + OP] == PRIMITIVE
+        if alone or after <= end:
+            one = latest(nodes, env, slots, pool, first, never if alone else after, end, most, no)
+            if not alone or one >= after:
+                best = max(best, one)
+            if alone and (one == NONE or one >= after):
+                break  # For earlier starts there is no first part, or no later one.
+            if alone and one < start - high:
+                start = min(start, one + high + 1)
+        if high == FAR and excluded == NONE:
+            break  # Earlier starts leave less room.
+        start -= 1
+        if without >= 0 and nodes[without * NODE + OP] == PRIMITIVE and excluded >= start + 1 - high:
+            start = min(start, excluded)  # For all starts after it the same event excludes the same.
+    return best
+
+
+@part
+def _latest_of_both(nodes: Memory, env: Memory, slots: Memory, pool: Memory, node: Int, earliest: Int, last: Int, most: Int, exact: Int) -> Int:
+    """`latest` of two parts that occur within a span, in any order."""
+    never = np.int64(NONE)
+    span, start = nodes[node * NODE + HIGH], most
+    while True:
+        best = never
+        end = last if span == FAR or start == FAR else min(last, start + span)
+        if exact and env[NOW] > end:
+            break
+        # Which part ends in the span (or now), and which part starts in time: both choices only if they are a condition.
+        for which in range(2 if exact or earliest > env[LEAST] else 1):
+            for limited in range(2 if start < end else 1):
+                best = max(best, _latest_common_start(nodes, env, slots, pool, node, earliest, end, start, exact, which, limited, best))
+        # Done if even the greatest e is near the start, or if a lower limit did not change the start.
+        if best in (NONE, start) or span == FAR or end - best <= span:
+            break
+        if exact:
+            best = never  # It ends now, and earlier starts are even farther.
+            break
+        start = best
+    return best
+
+
+@part
+def _latest_common_start(
+    nodes: Memory, env: Memory, slots: Memory, pool: Memory, node: Int, earliest: Int, end: Int, start: Int, exact: Int, which: Int,
+    limited: Int, floor: Int
+) -> Int:  # fmt: skip
+    """The latest start of two parts together, if it is above `floor`: part `which` ends in the span (or now), part `limited` starts at or before
+    `start`."""
+    never, far, no = np.int64(NONE), np.int64(FAR), np.int64(0)
+    found = far
+    for i in range(2):
+        after, now = (earliest, exact) if i == which else (never, no)
+        found = min(found, latest(nodes, env, slots, pool, nodes[node * NODE + FIRST + i], after, end, start if i == limited else far, now))
+        if found <= floor:
+            break
+    return found
+
+
+@part
+def _latest_after_absence(nodes: Memory, env: Memory, slots: Memory, pool: Memory, node: Int, earliest: Int, last: Int, most: Int, exact: Int) -> Int:
+    """`latest` of a part with no negated occurrence in a span before it."""
+    high, low, without = nodes[node * NODE + HIGH], nodes[node * NODE + LOW], nodes[node * NODE + WITHOUT]
+    start = most
+    while True:
+        start = latest(nodes, env, slots, pool, nodes[node * NODE + FIRST], earliest, last, start, exact)
+        if start == NONE or not _is_ruled_out(nodes, env, slots, pool, without, start - high, start - 1, low):
+            break
+        start -= 1
+    return start
+
+
+@part
+def _latest_before_absence(
+    nodes: Memory, env: Memory, slots: Memory, pool: Memory, node: Int, earliest: Int, last: Int, most: Int, exact: Int
+) -> Int:
+    """`latest` of a part with no negated occurrence in a span after it (ABSENCE), or before and after it (AROUND). It ends with the span."""
+    never, far, no = np.int64(NONE), np.int64(FAR), np.int64(0)
+    first, without, span = nodes[node * NODE + FIRST], nodes[node * NODE + WITHOUT], nodes[node * NODE + HIGH]
+    from_, until = (env[NOW], env[NOW]) if exact else (earliest, last)
+    possible = not exact or (env[COMPLETER] == BY_TIMER and env[NOW] <= last)
+    end = min(until, env[DUE]) - span if possible else never
+    best = never
+    while True:
+        end = _last_end(nodes, env, slots, pool, first, end)
+        if end == NONE or end < from_ - span or end <= best:
+            break
+        if nodes[node * NODE + OP] == AROUND:
+            # Of occurrences with the same end the one with the latest start excludes least.
+            start = latest(nodes, env, slots, pool, first, end, end, most, no)
+            if start > best and not _is_ruled_out(nodes, env, slots, pool, without, start - span, end + span, nodes[node * NODE + LOW]):
+                best = start
+        elif latest(nodes, env, slots, pool, without, never, end + span, far, no) <= end:
+            best = max(best, latest(nodes, env, slots, pool, first, end, end, most, no))
+        end -= 1
+    return best
+
+
+@part
+def _last_end(nodes: Memory, env: Memory, slots: Memory, pool: Memory, node: Int, last: Int) -> Int:
+    """The greatest e <= last at which `node` occurs, else NONE."""
+    never, far, no = np.int64(NONE), np.int64(FAR), np.int64(0)
+    low = latest(nodes, env, slots, pool, node, never, last, far, no)
+    # There is an occurrence with e in [low, high], and none with e above high; a primitive ends where it starts.
+    high = low if low == NONE or nodes[node * NODE + OP] == PRIMITIVE else last
+    while low < high:
+        middle = (low + high + 1) // 2
+        if latest(nodes, env, slots, pool, node, middle, last, far, no) != NONE:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+@part
+def _is_ruled_out(nodes: Memory, env: Memory, slots: Memory, pool: Memory, without: Int, from_: Int, last: Int, within: Int) -> bool:
+    """Whether an occurrence of `without`, no longer than `within`, starts at or after `from_` and ends at or before `last`."""
+    never, no, least = np.int64(NONE), np.int64(0), env[LEAST]
+    # Results cached with another limit are not used.
+    env[LEAST], env[SEARCH] = max(from_, env[SINCE]), env[SEARCH] + 1
+    negated = np.int64(FAR)
+    while True:
+        negated = latest(nodes, env, slots, pool, without, never, last, negated, no)
+        if negated == NONE or latest(nodes, env, slots, pool, without, never, min(last, negated + within), negated, no) == negated:
+            break
+        negated -= 1
+    env[LEAST], env[SEARCH] = least, env[SEARCH] + 1
+    return bool(negated != NONE)
+
+
 @kernel(INT64(MEMORY, MEMORY, MEMORY, MEMORY, INT64, INT64, INT64, INT64, INT64))
 def latest(nodes: Memory, env: Memory, slots: Memory, pool: Memory, node: Int, earliest: Int, last: Int, most: Int, exact: Int) -> Int:
     """The greatest s of the occurrences of `node` with earliest <= e <= last and env[LEAST] <= s <= most, else NONE.
@@ -140,8 +280,7 @@ def latest(nodes: Memory, env: Memory, slots: Memory, pool: Memory, node: Int, e
     `exact`: only occurrences that are completed by the present event or the timers of now.
     """
     env[OPERATIONS] += 1
-    least = env[LEAST]
-    if most < least or last < least or env[OPERATIONS] > MOST_OPERATIONS:
+    if most < env[LEAST] or last < env[LEAST] or env[OPERATIONS] > MOST_OPERATIONS:
         return NONE
     if exact and (node > env[LAST_TRIGGER] or nodes[node * NODE + LAST] < env[TRIGGER]):
         return NONE
@@ -157,174 +296,22 @@ def latest(nodes: Memory, env: Memory, slots: Memory, pool: Memory, node: Int, e
     at = MEMO + _WIDTH * (((node * 31 + earliest) * 131 + last * 17 + most * 7 + exact) & (_KEPT - 1))
     if env[at] == env[SEARCH] and env[at + 1] == node << 1 | exact and env[at + 2] == earliest and env[at + 3] == last and env[at + 4] == most:
         return env[at + 5]
-    # Otherwise numba would compile the function again for every literal argument.
-    never, far, no = np.int64(NONE), np.int64(FAR), np.int64(0)
-    first, second = nodes[node * NODE + FIRST], nodes[node * NODE + SECOND]
-    best = never
-    without = nodes[node * NODE + WITHOUT]
     if op == SEQUENCE:
-        low, high = nodes[node * NODE + LOW], nodes[node * NODE + HIGH]
-        start = far
-        while True:
-            start = latest(nodes, env, slots, pool, second, earliest, last, start, exact)
-            if start == NONE or start - low <= best:
-                break  # No first part that ends earlier can start later than the best.
-            end = start - low
-            excluded = latest(nodes, env, slots, pool, without, never, start - 1, far, no) if without >= 0 else never
-            after = max(start - high, excluded)
-            # If the first part is a primitive, its latest event before is more informative than whether one is in the span.
-            alone = nodes[first * NODE + OP] == PRIMITIVE
-            if alone or after <= end:
-                one = latest(nodes, env, slots, pool, first, never if alone else after, end, most, no)
-                if not alone or one >= after:
-                    best = max(best, one)
-                if alone and (one == NONE or one >= after):
-                    break  # For earlier starts there is no first part, or no later one.
-                if alone and one < start - high:
-                    start = min(start, one + high + 1)
-            if high == FAR and excluded == NONE:
-                break  # Earlier starts leave less room.
-            start -= 1
-            if without >= 0 and nodes[without * NODE + OP] == PRIMITIVE and excluded >= start + 1 - high:
-                start = min(start, excluded)  # For all starts after it the same event excludes the same.
+        best = _latest_of_sequence(nodes, env, slots, pool, node, earliest, last, most, exact)
     elif op == BEFORE:
-        start = most
-        while True:
-            start = latest(nodes, env, slots, pool, first, earliest, last, start, exact)
-            if start == NONE:
-                break
-            # The code of `ruled_out`, repeated because mutually recursive kernels cannot be compiled.
-            env[LEAST], env[SEARCH] = max(start - nodes[node * NODE + HIGH], env[SINCE]), env[SEARCH] + 1
-            negated = far
-            while True:
-                negated = latest(nodes, env, slots, pool, without, never, start - 1, negated, no)
-                if (
-                    negated == NONE
-                    or latest(nodes, env, slots, pool, without, never, min(start - 1, negated + nodes[node * NODE + LOW]), negated, no) == negated
-                ):
-                    break
-                negated -= 1
-            env[LEAST], env[SEARCH] = least, env[SEARCH] + 1
-            if negated == NONE:
-                best = start
-                break
-            start -= 1
-    elif op in (ABSENCE, AROUND):
-        span = nodes[node * NODE + HIGH]
-        from_, until = (env[NOW], env[NOW]) if exact else (earliest, last)
-        possible = not exact or (env[COMPLETER] == BY_TIMER and env[NOW] <= last)
-        end = min(until, env[DUE]) - span if possible else never
-        while True:
-            found = latest(nodes, env, slots, pool, first, never, end, far, no)
-            if found == NONE:
-                break
-            # The greatest e of the first part is in [found, end]; for a primitive it is its s.
-            if nodes[first * NODE + OP] == PRIMITIVE:
-                end = found
-            while found < end:
-                middle = (found + end + 1) // 2
-                if latest(nodes, env, slots, pool, first, middle, end, far, no) != NONE:
-                    found = middle
-                else:
-                    end = middle - 1
-            if end < from_ - span or end <= best:
-                break
-            if op == AROUND:
-                # Of occurrences with the same end the one with the latest start excludes least.
-                start = latest(nodes, env, slots, pool, first, end, end, most, no)
-                if start > best:
-                    env[LEAST], env[SEARCH] = max(start - span, env[SINCE]), env[SEARCH] + 1
-                    negated = far
-                    while True:
-                        negated = latest(nodes, env, slots, pool, without, never, end + span, negated, no)
-                        upper = min(end + span, negated + nodes[node * NODE + LOW])
-                        if negated == NONE or latest(nodes, env, slots, pool, without, never, upper, negated, no) == negated:
-                            break
-                        negated -= 1
-                    env[LEAST], env[SEARCH] = least, env[SEARCH] + 1
-                    if negated == NONE:
-                        best = start
-            elif latest(nodes, env, slots, pool, without, never, end + span, far, no) <= end:
-                best = max(best, latest(nodes, env, slots, pool, first, end, end, most, no))
-            end -= 1
+        best = _latest_after_absence(nodes, env, slots, pool, node, earliest, last, most, exact)
+    elif op == BOTH:
+        best = _latest_of_both(nodes, env, slots, pool, node, earliest, last, most, exact)
     else:
-        span = nodes[node * NODE + HIGH]
-        start = most
-        while True:
-            best = never
-            end = last if span == FAR or start == FAR else min(last, start + span)
-            if exact and env[NOW] > end:
-                break
-            # Which part ends in the span (or now), and which part starts in time: both choices only if they are a condition.
-            for which in range(2 if exact or earliest > least else 1):
-                for limited in range(2 if start < end else 1):
-                    one = far
-                    for i in range(2):
-                        after, now = (earliest, exact) if i == which else (never, no)
-                        part, upper = nodes[node * NODE + FIRST + i], start if i == limited else far
-                        one = min(one, latest(nodes, env, slots, pool, part, after, end, upper, now))
-                        if one <= best:
-                            break
-                    best = max(best, one)
-            # Done if even the greatest e is near the start, or if a lower limit did not change the start.
-            if best in (NONE, start) or span == FAR or end - best <= span:
-                break
-            if exact:
-                best = never  # It ends now, and earlier starts are even farther.
-                break
-            start = best
+        best = _latest_before_absence(nodes, env, slots, pool, node, earliest, last, most, exact)
     env[at], env[at + 1], env[at + 2], env[at + 3], env[at + 4], env[at + 5] = env[SEARCH], node << 1 | exact, earliest, last, most, best
     return best
 
 
-@kernel(INT64(MEMORY, MEMORY, MEMORY, MEMORY, INT64, INT64, INT64, INT64, INT64, INT64, INT64))
-def _latest_common_start(
-    nodes: Memory, env: Memory, slots: Memory, pool: Memory, node: Int, earliest: Int, end: Int, start: Int, exact: Int, which: Int,
-    limited: Int
-) -> Int:  # fmt: skip
-    """The latest start of two parts together: part `which` ends in the span (or now), part `limited` starts at or before `start`."""
-    never, far, no = np.int64(NONE), np.int64(FAR), np.int64(0)
-    found = far
-    for i in range(2):
-        after, now = (earliest, exact) if i == which else (never, no)
-        one = latest(nodes, env, slots, pool, nodes[node * NODE + FIRST + i], after, end, start if i == limited else far, now)
-        if one == NONE:
-            return NONE
-        found = min(found, one)
-    return found
-
-
-@kernel(INT64(MEMORY, MEMORY, MEMORY, MEMORY, INT64, INT64))
-def _last_end(nodes: Memory, env: Memory, slots: Memory, pool: Memory, node: Int, last: Int) -> Int:
-    """The greatest e <= last at which `node` occurs, else NONE."""
-    never, far, no = np.int64(NONE), np.int64(FAR), np.int64(0)
-    found = latest(nodes, env, slots, pool, node, never, last, far, no)
-    if found == NONE or nodes[node * NODE + OP] == PRIMITIVE:
-        return found
-    low, high = found, last  # There is an occurrence with e in [low, last], and none with e above high.
-    while low < high:
-        middle = (low + high + 1) // 2
-        if latest(nodes, env, slots, pool, node, middle, last, far, no) != NONE:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
 @kernel(INT64(MEMORY, MEMORY, MEMORY, MEMORY, INT64, INT64, INT64, INT64))
 def ruled_out(nodes: Memory, env: Memory, slots: Memory, pool: Memory, without: Int, from_: Int, last: Int, within: Int) -> Int:
-    """Whether an occurrence of `without`, no longer than `within`, starts at or after `from_` and ends at or before `last`."""
-    never, no, least = np.int64(NONE), np.int64(0), env[LEAST]
-    # Results cached with another limit are not used.
-    env[LEAST], env[SEARCH] = max(from_, env[SINCE]), env[SEARCH] + 1
-    negated = np.int64(FAR)
-    while True:
-        negated = latest(nodes, env, slots, pool, without, never, last, negated, no)
-        if negated == NONE or latest(nodes, env, slots, pool, without, never, min(last, negated + within), negated, no) == negated:
-            break
-        negated -= 1
-    env[LEAST], env[SEARCH] = least, env[SEARCH] + 1
-    return np.int64(negated != NONE)
+    """As `_is_ruled_out`, for other kernels."""
+    return np.int64(_is_ruled_out(nodes, env, slots, pool, without, from_, last, within))
 
 
 @kernel(INT64(MEMORY, MEMORY, MEMORY, MEMORY, MEMORY, INT64, INT64, INT64, INT64, INT64))
@@ -370,7 +357,7 @@ def pick(
         while True:
             end = _last_end(nodes, env, slots, pool, first, end)
             if op == AROUND:
-                alone = ruled_out(nodes, env, slots, pool, without, best - span, end + span, nodes[node * NODE + LOW]) == 0
+                alone = not _is_ruled_out(nodes, env, slots, pool, without, best - span, end + span, nodes[node * NODE + LOW])
             else:
                 alone = latest(nodes, env, slots, pool, without, never, end + span, far, no) <= end
             if alone and latest(nodes, env, slots, pool, first, end, end, most, no) == best:
@@ -380,7 +367,7 @@ def pick(
     end = last if nodes[node * NODE + HIGH] == FAR else min(last, best + nodes[node * NODE + HIGH])
     for choice in range(4):
         which, limited = np.int64(choice // 2), np.int64(choice % 2)
-        if _latest_common_start(nodes, env, slots, pool, node, earliest, end, best, exact, which, limited) == best:
+        if _latest_common_start(nodes, env, slots, pool, node, earliest, end, best, exact, which, limited, never) == best:
             for i in range(2):
                 after, now = (earliest, exact) if i == which else (never, no)
                 pick(nodes, env, slots, pool, picked, nodes[node * NODE + FIRST + i], after, end, best if i == limited else far, now)

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.complex_events.search import Int, Ints, kernel
+from engine.complex_events.search import Int, Ints
+from engine.index.compiled import kernel
 
 QUERY_SHIFT = 32
 """`key` is the program's query << QUERY_SHIFT | entity."""

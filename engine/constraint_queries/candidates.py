@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from engine.constraint_queries.compiled import jit_inlined, jit_without_refcounts
 from engine.constraint_queries.pairs import Events, Floats, Graphs, Ints, PairBounds, is_consistent
 from engine.constraint_queries.pool import RING, NewEvent, Pool
 from engine.constraint_queries.rings import BITS, EVENT, UNTIL, Rings, T, bucket, cell
+from engine.index.compiled import kernel
 
 _STEPS, _STRETCH = 8, 256
 
 
-@jit_inlined
+@kernel(inline=True)
 def first_at_or_after(ring: Ints, low: int, high: int, time: int) -> Any:
     """The first index from `low` up to `high` with a time of at least `time`; mostly a few steps away."""
     for _ in range(_STEPS):
@@ -34,7 +34,7 @@ def first_at_or_after(ring: Ints, low: int, high: int, time: int) -> Any:
     return low
 
 
-@jit_inlined
+@kernel(inline=True)
 def mask_within_reach(rings: Rings, low: int, high: int, bounds: PairBounds, new: NewEvent, skip_expired: bool) -> Any:
     """The events of a short range that are within reach, as bits; and those of them that need the exact constraints."""
     mask, sure = np.int64(0), np.int64(0)
@@ -50,7 +50,7 @@ def mask_within_reach(rings: Rings, low: int, high: int, bounds: PairBounds, new
     return mask, mask & ~sure
 
 
-@jit_inlined
+@kernel(inline=True)
 def near_any(rings: Rings, low: int, high: int, bounds: PairBounds, new: NewEvent, skip_expired: bool) -> Any:
     """Whether some event of the range is within reach, and whether one is certainly a candidate.
 
@@ -80,7 +80,7 @@ def near_any(rings: Rings, low: int, high: int, bounds: PairBounds, new: NewEven
     return some > 0, False
 
 
-@jit_inlined
+@kernel(inline=True)
 def within_reach(place: Floats, low: int, high: int, bounds: PairBounds, new: NewEvent, pooled: Ints, top: int) -> Any:
     """Writes the ring indexes of the events of a range that are within reach to the pool from `top` on. Returns the new top."""
     for k in range(low, high):
@@ -91,7 +91,7 @@ def within_reach(place: Floats, low: int, high: int, bounds: PairBounds, new: Ne
     return top
 
 
-@jit_without_refcounts
+@kernel()
 def from_cells(rings: Rings, v: int, low: int, high: int, side: float, bounds: PairBounds, new: NewEvent, pooled: Ints, top: int) -> Any:
     """Like `within_reach`, for variable v, by its cells; in order of the ring."""
     place, first, last = rings.place, rings.corners[v], rings.corners[v + 1]
@@ -120,7 +120,7 @@ def from_cells(rings: Rings, v: int, low: int, high: int, side: float, bounds: P
     return top
 
 
-@jit_without_refcounts
+@kernel()
 def _sort(pooled: Ints, begin: int, end: int) -> None:
     """Sorts ring indexes (Shell sort: in place, without recursion)."""
     gap = (end - begin) // 2
@@ -134,7 +134,7 @@ def _sort(pooled: Ints, begin: int, end: int) -> None:
         gap = gap * 5 // 11 if gap != 2 else 1
 
 
-@jit_inlined
+@kernel(inline=True)
 def consistent_events(
     graphs: Graphs, events: Events, rings: Rings, pool: Pool, bounds: PairBounds, new: NewEvent, begin: int, end: int, skip_expired: bool
 ) -> Any:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from engine.constraint_queries.compiled import jit_inlined
+from engine.index.compiled import kernel
 
 Ints = npt.NDArray[np.int64]
 FORMS = {"loose": 0, "tight": 1, "domains": 2}
@@ -71,7 +71,7 @@ def minimal_kept_spans(after: Ints, *, tight: bool) -> Ints:
     return np.array(found, np.int64)
 
 
-@jit_inlined
+@kernel(inline=True)
 def minimal_useful_span(after: Ints, m: int, empty: Any, i: int, span: int) -> Any:
     """How long an event as V_i is useful at least: until the first missing event can no longer come. `after[j]`: for each of m variables how long
     after V_i's event its event can come; bit j of `empty`: whether none is stored for it."""

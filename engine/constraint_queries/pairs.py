@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit, objmode
 
-from engine.constraint_queries.compiled import jit_inlined, jit_without_refcounts
+from engine.index.compiled import kernel
 from engine.index.geodesic import WGS84
 
 Ints = npt.NDArray[np.int64]
@@ -101,7 +101,7 @@ class PairBounds(NamedTuple):
     apart: float
 
 
-@jit_inlined
+@kernel(inline=True)
 def pair_bounds(graphs: Graphs, pair: int, named_first: bool) -> Any:
     """The bounds of a pair; `named_first`: its first variable is named before the second."""
     earliest, latest, order = graphs.times[pair, EARLIEST], graphs.times[pair, LATEST], graphs.times[pair, ORDER]
@@ -124,7 +124,7 @@ def _distance(geodesic: bool, x0: float, y0: float, x1: float, y1: float) -> Any
     return metres  # noqa: RET504 (numba returns nothing from inside the block)
 
 
-@jit_without_refcounts
+@kernel()
 def is_consistent(graphs: Graphs, events: Events, pair: int, named_first: bool, one: int, other: int) -> Any:
     """Whether events `one` and `other` satisfy the pair's distances and comparisons; times and order are not checked.
 
@@ -148,7 +148,7 @@ def is_consistent(graphs: Graphs, events: Events, pair: int, named_first: bool, 
     return True
 
 
-@jit_inlined
+@kernel(inline=True)
 def _is_close(graphs: Graphs, events: Events, pair: int, named_first: bool, one: int, other: int) -> Any:
     exact, place, reach = graphs.exact, events.place, graphs.limits[pair, REACH]
     greatest, least = exact[pair, GREATEST], exact[pair, LEAST]
@@ -175,13 +175,13 @@ def _is_close(graphs: Graphs, events: Events, pair: int, named_first: bool, one:
     return not undecided_least or metres > least or (metres == least and exact[pair, LEAST_OPEN] == 0.0)
 
 
-@jit_without_refcounts
+@kernel()
 def sign_of(left: Any, right: Any) -> Any:
     """-1, 0 or 1 as `left` is less than, equal to or greater than `right`."""
     return -1 if left < right else 1 if left > right else 0
 
 
-@jit_without_refcounts
+@kernel()
 def sign_of_mixed(integer: int, number: float) -> Any:
     """Like `sign_of`, for an int64 and a double, by their exact values."""
     if number >= 9223372036854775808.0:
@@ -195,7 +195,7 @@ def sign_of_mixed(integer: int, number: float) -> Any:
     return -1 if number > floor else 0
 
 
-@jit_without_refcounts
+@kernel()
 def holds(op: int, sign: int) -> Any:
     """Whether values that compare as `sign` satisfy the operator."""
     if op == EQUAL:

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from engine.constraint_queries.compiled import jit_inlined
 from engine.constraint_queries.expiration import DOMAINS, TIGHT
 from engine.constraint_queries.pairs import Floats, Graphs, Ints
 from engine.constraint_queries.rings import BITS, EVENT, T
+from engine.index.compiled import kernel
 
 
 class Taken(NamedTuple):
@@ -34,7 +34,7 @@ class Numbers(NamedTuple):
     only_first: bool
 
 
-@jit_inlined
+@kernel(inline=True)
 def query_numbers(graphs: Graphs, q: int) -> Any:
     """The numbers of query q."""
     first, form = graphs.variables[q], graphs.form[q]
@@ -52,7 +52,7 @@ class NewEvent(NamedTuple):
     z: float
 
 
-@jit_inlined
+@kernel(inline=True)
 def new_event(columns: Ints, place: Floats, k: int) -> Any:
     """The event at `k` of `columns` (of the pool or the rings)."""
     return NewEvent(columns[EVENT, k], columns[BITS, k], columns[T, k], place[0, k], place[1, k], place[2, k])

@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from engine.constraint_queries.compiled import jit_inlined
 from engine.constraint_queries.pairs import Floats, Ints
 from engine.index.bits import lowest_bit
+from engine.index.compiled import kernel
 from engine.model.conditions import Condition
 from engine.model.feed import ColumnType, Feed
 
@@ -160,7 +160,7 @@ def _as_words(ready: Any, n: int) -> Any:
     return mask_words
 
 
-@jit_inlined
+@kernel(inline=True)
 def _passes(
     ranges: Ints, column: Ints, low: Floats, high: Floats, masks: Ints, mask: Ints, values: Floats, mask_words: Any, f: int, word: int, size: int
 ) -> Any:  # fmt: skip
@@ -173,7 +173,7 @@ def _passes(
     return passed
 
 
-@jit_inlined
+@kernel(inline=True)
 def _accepting_variables(bits: Ints, passed: Ints, k: int) -> Any:
     """The variables that may take event k: those of the filters that it has `passed` (bit k is set)."""
     found = np.int64(0)
@@ -182,7 +182,7 @@ def _accepting_variables(bits: Ints, passed: Ints, k: int) -> Any:
     return found
 
 
-@jit_inlined
+@kernel(inline=True)
 def _in_range(values: Floats, column: int, begin: int, size: int, low: float, high: float) -> Any:
     """The values from `low` to `high`, as bits, of the `size` (up to 64) values from `begin` on."""
     word = np.int64(0)
@@ -192,7 +192,7 @@ def _in_range(values: Floats, column: int, begin: int, size: int, low: float, hi
     return word
 
 
-@jit_inlined
+@kernel(inline=True)
 def _mask_word(ready: Any, which: int, begin: int, size: int) -> Any:
     """The true entries of a mask, as bits, like `_in_range`."""
     word = np.int64(0)

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from engine.constraint_queries.compiled import jit_inlined
 from engine.constraint_queries.expiration import NEVER
 from engine.constraint_queries.pairs import Floats, Ints
+from engine.index.compiled import kernel
 
 LEAST_LONG = 2_048
 """Domains with fewer events are scanned: a thousand squared chords take as long as a search in the cells around a point (0.3 us)."""
@@ -54,20 +54,20 @@ def empty_rings(capacities: Ints, corners: Ints) -> Rings:
     return Rings(np.empty((4, total), np.int64), np.empty((3, total)), begins, begins.copy(), begins.copy(), ends, previous, buckets, corners)
 
 
-@jit_inlined
+@kernel(inline=True)
 def cell(place: float, side: float) -> Any:
     """The cell of a coordinate; monotonic."""
     return min(max(math.floor(place / side), -_FARTHEST), _FARTHEST)
 
 
-@jit_inlined
+@kernel(inline=True)
 def bucket(x: float, y: float, z: float, size: int) -> Any:
     """The bucket of a cell among `size` buckets (a power of two)."""
     mixed = np.int64(x) * 73_856_093 ^ np.int64(y) * 19_349_663 ^ np.int64(z) * 83_492_791
     return (mixed ^ (mixed >> 17)) & (size - 1)
 
 
-@jit_inlined
+@kernel(inline=True)
 def link_cells(place: Floats, previous: Ints, buckets: Ints, first: int, size: int, k: int, side: float) -> None:
     """Adds event k, its variable's newest, to its cell, one of `size` buckets from `first` on."""
     at = first + bucket(cell(place[0, k], side), cell(place[1, k], side), cell(place[2, k], side), size)

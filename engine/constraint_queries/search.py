@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from engine.constraint_queries.compiled import jit_inlined, jit_without_refcounts
 from engine.constraint_queries.pairs import (
     AT_MOST,
     EARLIEST,
@@ -47,6 +46,7 @@ from engine.constraint_queries.pool import (
 )
 from engine.constraint_queries.rings import BITS, EVENT, Rings, T
 from engine.index.bits import highest_bit, lowest_bit
+from engine.index.compiled import kernel
 
 JOIN_FIRST, JOIN_PLUS, JOIN_MINUS, JOIN_TIMES = range(4)
 """How a factor of a sum is joined to those before it."""
@@ -54,7 +54,7 @@ JOIN_FIRST, JOIN_PLUS, JOIN_MINUS, JOIN_TIMES = range(4)
 # -- candidates as lists --------------------------------------------------------------------------------------------------------------
 
 
-@jit_inlined
+@kernel(inline=True)
 def solve(graphs: Graphs, events: Events, pool: Pool, found: Found, query: Numbers, i: int, new: NewEvent, count: int, filled: int, most: int) -> Any:
     """Adds the solutions in which V_i is the new event: all of them (at most `most` + 1 in all), or the first one in the order of search.
 
@@ -83,7 +83,7 @@ def solve(graphs: Graphs, events: Events, pool: Pool, found: Found, query: Numbe
     return count, filled
 
 
-@jit_inlined
+@kernel(inline=True)
 def _reset_choices(pool: Pool, i: int, m: int) -> None:
     """Clears all choices and marks."""
     for j in range(m):
@@ -94,7 +94,7 @@ def _reset_choices(pool: Pool, i: int, m: int) -> None:
                 pool.ints[MARK, k] = 0
 
 
-@jit_inlined
+@kernel(inline=True)
 def _next_variable(domains: Ints, i: int, m: int, in_order: bool) -> Any:
     best = -1
     for j in range(m):
@@ -103,7 +103,7 @@ def _next_variable(domains: Ints, i: int, m: int, in_order: bool) -> Any:
     return best
 
 
-@jit_inlined
+@kernel(inline=True)
 def _undo_choice(pool: Pool, i: int, m: int, level: int) -> None:
     """Undoes the choice at `level`, and restores the candidates that it ruled out."""
     chosen = pool.domains[NEXT, level]
@@ -120,7 +120,7 @@ def _undo_choice(pool: Pool, i: int, m: int, level: int) -> None:
     pool.domains[CHOSEN, chosen] = -1
 
 
-@jit_inlined
+@kernel(inline=True)
 def _choose(pool: Pool, level: int, only_first: bool) -> Any:
     """Chooses the next candidate of the level's variable that is not ruled out; false if there is none."""
     domains = pool.domains
@@ -135,7 +135,7 @@ def _choose(pool: Pool, level: int, only_first: bool) -> Any:
     return True
 
 
-@jit_inlined
+@kernel(inline=True)
 def _forward_check(graphs: Graphs, events: Events, pool: Pool, query: Numbers, i: int, level: int) -> Any:
     """Rules out the candidates that are not consistent with the event chosen at `level`; false if a domain becomes empty."""
     m, domains, pooled, place = query.m, pool.domains, pool.ints, pool.place
@@ -157,7 +157,7 @@ def _forward_check(graphs: Graphs, events: Events, pool: Pool, query: Numbers, i
 # -- candidates as bits ---------------------------------------------------------------------------------------------------------------
 
 
-@jit_inlined
+@kernel(inline=True)
 def solve_masks(
     graphs: Graphs, events: Events, rings: Rings, pool: Pool, found: Found, query: Numbers, i: int, new: NewEvent, count: int, filled: int, most: int
 ) -> Any:
@@ -189,7 +189,7 @@ def solve_masks(
     return count, filled
 
 
-@jit_inlined
+@kernel(inline=True)
 def _next_masked(masks: Ints, domains: Ints, level: int, i: int, m: int, in_order: bool) -> Any:
     best, least = -1, 0
     for j in range(m):
@@ -204,7 +204,7 @@ def _next_masked(masks: Ints, domains: Ints, level: int, i: int, m: int, in_orde
     return best
 
 
-@jit_inlined
+@kernel(inline=True)
 def _forward_check_masks(graphs: Graphs, events: Events, rings: Rings, pool: Pool, query: Numbers, i: int, level: int) -> Any:
     """Writes the candidates consistent with the event chosen at `level` to the masks of that level; false if a domain becomes empty."""
     m, only_first, domains, masks = query.m, query.only_first, pool.domains, pool.masks
@@ -234,7 +234,7 @@ def _forward_check_masks(graphs: Graphs, events: Events, rings: Rings, pool: Poo
 # -- both -----------------------------------------------------------------------------------------------------------------------------
 
 
-@jit_inlined
+@kernel(inline=True)
 def _fits(graphs: Graphs, events: Events, columns: Ints, place: Floats, bounds: PairBounds, own: NewEvent, k: int) -> Any:
     """Whether the event `own` and the one at `k` of `columns` (of the pool or the rings) are consistent as the two variables of `bounds`."""
     across, along, up = place[0, k] - own.x, place[1, k] - own.y, place[2, k] - own.z
@@ -248,7 +248,7 @@ def _fits(graphs: Graphs, events: Events, columns: Ints, place: Floats, bounds: 
     return fits
 
 
-@jit_inlined
+@kernel(inline=True)
 def _record_solution(
     graphs: Graphs, events: Events, columns: Ints, domains: Ints, found: Found, query: Numbers, i: int, new: NewEvent, count: int, filled: int,
 ) -> Any:  # fmt: skip
@@ -273,7 +273,7 @@ def _record_solution(
     return count + 1, filled + m
 
 
-@jit_without_refcounts
+@kernel()
 def _sums_hold(graphs: Graphs, events: Events, domains: Ints, query: Numbers, at: int) -> Any:
     """Whether the events satisfy all comparisons of sums, in the arrangement `at` (-1: as they are)."""
     for c in range(graphs.summed[query.number], graphs.summed[query.number + 1]):
@@ -298,7 +298,7 @@ def _sums_hold(graphs: Graphs, events: Events, domains: Ints, query: Numbers, at
     return True
 
 
-@jit_without_refcounts
+@kernel()
 def _sum(graphs: Graphs, events: Events, domains: Ints, at: int, first: int, end: int) -> Any:
     """The value of a sum: products first, all from left to right."""
     total, product, joined = 0.0, 0.0, JOIN_FIRST
@@ -317,7 +317,7 @@ def _sum(graphs: Graphs, events: Events, domains: Ints, at: int, first: int, end
     return product if joined == JOIN_FIRST else total + product if joined == JOIN_PLUS else total - product
 
 
-@jit_without_refcounts
+@kernel()
 def _is_least(graphs: Graphs, events: Events, domains: Ints, query: Numbers) -> Any:
     """Whether no other arrangement of the symmetric variables' events is a solution that comes earlier in (t, arrival), variable by variable."""
     m = query.m
@@ -327,7 +327,7 @@ def _is_least(graphs: Graphs, events: Events, domains: Ints, query: Numbers) -> 
     return True
 
 
-@jit_inlined
+@kernel(inline=True)
 def _comes_first(arrangements: Ints, domains: Ints, at: int, m: int) -> Any:
     """Whether the first variable whose event differs in the arrangement `at` has an earlier event there."""
     for j in range(m):
@@ -336,7 +336,7 @@ def _comes_first(arrangements: Ints, domains: Ints, at: int, m: int) -> Any:
     return False
 
 
-@jit_inlined
+@kernel(inline=True)
 def _is_solution(graphs: Graphs, events: Events, domains: Ints, query: Numbers, at: int) -> Any:
     """Whether the events satisfy all constraints in the arrangement `at` too."""
     m = query.m

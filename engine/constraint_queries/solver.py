@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from engine.constraint_queries.candidates import consistent_events, first_at_or_after, from_cells, mask_within_reach, near_any, within_reach
-from engine.constraint_queries.compiled import jit_inlined, jit_without_refcounts
 from engine.constraint_queries.expiration import NEVER, minimal_useful_span
 from engine.constraint_queries.pairs import (
     AFTER,
@@ -51,6 +50,7 @@ from engine.constraint_queries.pool import (
 from engine.constraint_queries.rings import BITS, EVENT, LEAST_LONG, UNTIL, Rings, T, link_cells
 from engine.constraint_queries.search import solve, solve_masks
 from engine.index.bits import lowest_bit
+from engine.index.compiled import kernel
 
 DONE, FULL_OUTPUT, NO_ROOM, TOO_MANY_EVENTS, TOO_MANY_SOLUTIONS = range(5)
 _FEW = 63
@@ -72,7 +72,7 @@ class Lookup(NamedTuple):
     useful: bool
 
 
-@jit_without_refcounts
+@kernel()
 def advance(
     graphs: Graphs, events: Events, rings: Rings, taken: Taken, pool: Pool, found: Found, at: int,
     most_events: int, most_solutions: int, capacity: int, work: Ints,
@@ -123,7 +123,7 @@ def advance(
     return at, count, filled, reason, q, figure
 
 
-@jit_inlined
+@kernel(inline=True)
 def _reset_windows(rings: Rings, pool: Pool, query: Numbers) -> Any:
     """Resets the query's windows to the heads of its domains. Returns how many events these hold, expired ones included."""
     v0, m = query.first, query.m
@@ -136,7 +136,7 @@ def _reset_windows(rings: Rings, pool: Pool, query: Numbers) -> Any:
     return stored
 
 
-@jit_inlined
+@kernel(inline=True)
 def _drop_expired(graphs: Graphs, rings: Rings, query: Numbers, now: int) -> None:
     """Removes the events older than their variable's span from the heads of the domains."""
     for v in range(query.first, query.first + query.m):
@@ -144,7 +144,7 @@ def _drop_expired(graphs: Graphs, rings: Rings, query: Numbers, now: int) -> Non
             rings.heads[v] += 1
 
 
-@jit_inlined
+@kernel(inline=True)
 def _insert(graphs: Graphs, rings: Rings, pool: Pool, query: Numbers, new: NewEvent, keep: int) -> Any:
     """Adds the event to the domains of the variables `keep` (bits). Returns the number of these variables."""
     v0, entries = query.first, 0
@@ -165,7 +165,7 @@ def _insert(graphs: Graphs, rings: Rings, pool: Pool, query: Numbers, new: NewEv
 # -- an event as one of the variables -------------------------------------------------------------------------------------------------
 
 
-@jit_inlined
+@kernel(inline=True)
 def _assign_to_variables(
     graphs: Graphs, events: Events, rings: Rings, pool: Pool, found: Found, query: Numbers, new: NewEvent, count: int, filled: int,
     most_solutions: int,
@@ -206,27 +206,27 @@ def _assign_to_variables(
     return keep, candidates, searches, count, filled
 
 
-@jit_inlined
+@kernel(inline=True)
 def _is_renewed(graphs: Graphs, query: Numbers, i: int) -> Any:
     """Whether events of V_i may expire before its span has passed, and be renewed."""
     return query.tight and graphs.roles[query.first + i, RENEWED] == 1
 
 
-@jit_inlined
+@kernel(inline=True)
 def _is_renewing(graphs: Graphs, query: Numbers, i: int) -> Any:
     """Whether an event of V_i may renew events of other variables."""
     v = query.first + i
     return query.tight and graphs.roles[v, RENEWING] == 1 and graphs.roles[v, SPAN] != NEVER
 
 
-@jit_inlined
+@kernel(inline=True)
 def _useful_span(graphs: Graphs, query: Numbers, i: int, empty: int) -> Any:
     """How long V_i keeps an event with which no stored event of the variables `empty` (bits) is consistent."""
     m, p, span = query.m, query.pairs + i * query.m, graphs.roles[query.first + i, SPAN]
     return minimal_useful_span(graphs.times[p : p + m, AFTER], m, empty, i, span) if _is_renewed(graphs, query, i) else span
 
 
-@jit_inlined
+@kernel(inline=True)
 def _advance_windows(graphs: Graphs, rings: Rings, pool: Pool, query: Numbers, i: int, now: int) -> Any:
     """Moves V_i's windows to `now`: the parts of the other domains with which its event is consistent by time. Returns the initial lookup."""
     v0, m, p, times = query.first, query.m, query.pairs + i * query.m, graphs.times
@@ -254,7 +254,7 @@ def _advance_windows(graphs: Graphs, rings: Rings, pool: Pool, query: Numbers, i
     return Lookup(empty, np.int64(0), np.int64(0), np.int64(0), True, useful)
 
 
-@jit_inlined
+@kernel(inline=True)
 def _look_up_domains(graphs: Graphs, events: Events, rings: Rings, pool: Pool, query: Numbers, i: int, new: NewEvent, lookup: Lookup) -> Any:
     """Searches the other domains: first those without which the event is useless, then the others while the result depends on them."""
     m, p = query.m, query.pairs + i * query.m
@@ -270,7 +270,7 @@ def _look_up_domains(graphs: Graphs, events: Events, rings: Rings, pool: Pool, q
     return lookup
 
 
-@jit_inlined
+@kernel(inline=True)
 def _look_up_domain(
     graphs: Graphs, events: Events, rings: Rings, pool: Pool, query: Numbers, i: int, j: int, new: NewEvent, lookup: Lookup, skip_expired: bool
 ) -> Any:
@@ -298,7 +298,7 @@ def _look_up_domain(
     return Lookup(empty, bits, listed, top, lookup.few and b - a <= _FEW, useful)
 
 
-@jit_inlined
+@kernel(inline=True)
 def _mask(graphs: Graphs, events: Events, rings: Rings, bounds: PairBounds, new: NewEvent, a: int, b: int, skip_expired: bool) -> Any:
     """The events of a short window that are consistent with the new one, as bits."""
     mask, unsure = mask_within_reach(rings, a, b, bounds, new, skip_expired)
@@ -310,7 +310,7 @@ def _mask(graphs: Graphs, events: Events, rings: Rings, bounds: PairBounds, new:
     return mask
 
 
-@jit_inlined
+@kernel(inline=True)
 def _list(
     graphs: Graphs, events: Events, rings: Rings, pool: Pool, query: Numbers, i: int, j: int, new: NewEvent, top: int, skip_expired: bool, cells: bool
 ) -> Any:
@@ -324,7 +324,7 @@ def _list(
     return end
 
 
-@jit_inlined
+@kernel(inline=True)
 def _list_remaining(
     graphs: Graphs, events: Events, rings: Rings, pool: Pool, query: Numbers, i: int, new: NewEvent, lookup: Lookup, everything: bool
 ) -> Any:
@@ -341,7 +341,7 @@ def _list_remaining(
     return Lookup(lookup.empty, lookup.masks, listed, top, lookup.few, lookup.useful)
 
 
-@jit_inlined
+@kernel(inline=True)
 def _renew(graphs: Graphs, rings: Rings, pool: Pool, query: Numbers, i: int, lookup: Lookup) -> None:
     """Keeps the stored events that are consistent with the new one as long as that is kept, but no longer than their own variable's span."""
     v0, m, last = query.first, query.m, pool.domains[LAST, i]
@@ -359,12 +359,12 @@ def _renew(graphs: Graphs, rings: Rings, pool: Pool, query: Numbers, i: int, loo
                 _extend(rings.ints, pool.ints[RING, k], last, span)
 
 
-@jit_inlined
+@kernel(inline=True)
 def _extend(ring: Ints, k: int, last: int, span: int) -> None:
     ring[UNTIL, k] = max(ring[UNTIL, k], min(last, ring[T, k] + span))
 
 
-@jit_without_refcounts
+@kernel()
 def _count_kept(ring: Ints, heads: Ints, tails: Ints, first: int, last: int, now: int, shared: bool, domains: Ints) -> Any:
     """How many events the variables from `first` up to `last` keep at `now`; an event counts once if `shared`, else once for each variable."""
     m = last - first

@@ -7,12 +7,13 @@ References: [CMP] 5.2 (the series' heads are read instead of a counter of covere
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from engine.index.compiled import kernel
 from engine.motion_patterns.index_points import before, enter, leave, place, whole
 from engine.motion_patterns.theta import LOCAL_AT_LEAST, LOCAL_AT_MOST, RANK_FIRST_K, RANK_GREATEST, RANK_LEAST, RANKED
 
@@ -284,6 +285,62 @@ def _rank(plan, points, status, q, at, request, marked, events, n, pick):  # typ
     return events, n
 
 
+@kernel(inline=True)
+def _covers(plan: Any, points: Any, on: Any, q: Any, e: Any) -> Any:
+    """Whether entity e satisfies all binary predicates of query q, their order apart; `on`: see `advance`."""
+    covers = True
+    for i in range(plan.required_first[q], plan.required_first[q + 1]):
+        covers = covers and points.head[plan.required[i], e] >= 0
+    for i in range(plan.excluded_first[q], plan.excluded_first[q + 1]):
+        covers = covers and points.head[plan.excluded[i], e] < 0
+    for i in range(plan.sums_first[q], plan.sums_first[q + 1]):
+        covers = covers and points.head[plan.sums[i], e] >= 0
+    for i in range(plan.totals_first[q], plan.totals_first[q + 1]):
+        covers = covers and on[plan.totals[i], e] == plan.reached[i]
+    return covers
+
+
+@kernel(inline=True)
+def _in_order(plan: Any, points: Any, status: Any, q: Any, e: Any, k: Any, pick: Any) -> Any:
+    """Whether query q has no chain, or entity e satisfies it at evaluation k."""
+    if plan.chain_first[q] == plan.chain_first[q + 1]:
+        return True
+    if status.chain_until[q, e] <= k:
+        status.chain_until[q, e] = _solve(plan, points, q, e, pick)
+    return status.chain_until[q, e] != UNSOLVED
+
+
+@kernel(inline=True)
+def _score(plan: Any, points: Any, q: Any, e: Any) -> Any:
+    """The sum over the numerical predicates of query q; NaN if it has none."""
+    first, end = plan.sums_first[q], plan.sums_first[q + 1]
+    score = 0.0 if first < end else np.nan
+    for i in range(first, end):
+        score += points.extremum[plan.measure[plan.sums[i]], e]
+    return score
+
+
+@kernel(inline=True)
+def _is_new(plan: Any, points: Any, status: Any, on: Any, ranked: Any, q: Any, e: Any, k: Any, pick: Any) -> Any:
+    """Evaluates query q for entity e. Returns whether its match begins or ends, and the score; that of a ranked query is stored, and marked in
+    `ranked`: (queries, their entities)."""
+    covered = _covers(plan, points, on, q, e) and _in_order(plan, points, status, q, e, k, pick)
+    score = _score(plan, points, q, e) if covered else np.nan
+    decides = plan.decides[q]
+    if decides == RANKED:
+        r = plan.ranking[q]
+        status.score[r, e] = score
+        ranked[0][r] = ranked[1][r, e] = True
+        return False, score
+    if decides == LOCAL_AT_MOST:
+        covered = covered and score <= plan.bound[q]
+    elif decides == LOCAL_AT_LEAST:
+        covered = covered and score >= plan.bound[q]
+    is_new = covered != status.holds[q, e]
+    status.holds[q, e] = covered
+    return is_new, score
+
+
 @njit(cache=True, nogil=True)
 def advance(plan, points, status, clock, request, switches, on):  # type: ignore[no-untyped-def]
     """Evaluates one clock as requested. Returns (events, points entered, points left, evaluations).
@@ -303,20 +360,6 @@ def advance(plan, points, status, clock, request, switches, on):  # type: ignore
     pick = np.empty(width, np.int64)
     rankings = status.score.shape[0]
     moved, marked = np.zeros(rankings, np.bool_), np.zeros((rankings, entities), np.bool_)
-    # Local names for the arrays of the loop over pairs: reading a field of a tuple each time costs more than reading the array.
-    head, extremum, measure_of = points.head, points.extremum, plan.measure
-    users_first, users_of = plan.users_first, plan.users
-    required_first, required, excluded_first, excluded, sums_first, sums = (
-        plan.required_first,
-        plan.required,
-        plan.excluded_first,
-        plan.excluded,
-        plan.sums_first,
-        plan.sums,
-    )
-    totals_first, totals, reached = plan.totals_first, plan.totals, plan.reached
-    chain_first, chain_until, holds, scores = plan.chain_first, status.chain_until, status.holds, status.score
-    decides_of, ranking_of, bound_of = plan.decides, plan.ranking, plan.bound
     forced_k = NEVER if forced == NEVER else forced // every + 1
     switched = 0
     while True:
@@ -343,59 +386,26 @@ def advance(plan, points, status, clock, request, switches, on):  # type: ignore
         everything = k == forced_k or touched > len(queries) * entities
         if k == forced_k:
             forced_k = NEVER
-        pairs = len(queries) * entities if everything else 0
-        if everything:
-            touched = 0
-        for step in range(pairs + touched):
-            if step < pairs:
+        for step in range(len(queries) * entities if everything else touched):
+            if everything:
                 users, first, stop = queries, step // entities, step // entities + 1
                 e = step % entities
             else:
-                p = touched_series[step - pairs]
-                e = touched_entity[step - pairs]
+                p, e = touched_series[step], touched_entity[step]
                 if p < 0:
                     users, first, stop = plan.total_users, plan.total_users_first[~p], plan.total_users_first[~p + 1]
                 else:
-                    users, first, stop = users_of, users_first[p], users_first[p + 1]
+                    users, first, stop = plan.users, plan.users_first[p], plan.users_first[p + 1]
             for u in range(first, stop):
                 q = users[u]
-                covered = True
-                for i in range(required_first[q], required_first[q + 1]):
-                    covered = covered and head[required[i], e] >= 0
-                for i in range(excluded_first[q], excluded_first[q + 1]):
-                    covered = covered and head[excluded[i], e] < 0
-                for i in range(sums_first[q], sums_first[q + 1]):
-                    covered = covered and head[sums[i], e] >= 0
-                for i in range(totals_first[q], totals_first[q + 1]):
-                    covered = covered and on[totals[i], e] == reached[i]
-                if covered and chain_first[q] < chain_first[q + 1] and chain_until[q, e] <= k:
-                    chain_until[q, e] = _solve(plan, points, q, e, pick)
-                    covered = chain_until[q, e] != UNSOLVED
-                score = np.nan
-                if covered and sums_first[q] < sums_first[q + 1]:
-                    score = 0.0
-                    for i in range(sums_first[q], sums_first[q + 1]):
-                        score += extremum[measure_of[sums[i]], e]
-                decides = decides_of[q]
-                if decides == RANKED:
-                    r = ranking_of[q]
-                    scores[r, e] = score
-                    moved[r] = True
-                    marked[r, e] = True
-                    continue
-                matches = covered
-                if decides == LOCAL_AT_MOST:
-                    matches = covered and score <= bound_of[q]
-                elif decides == LOCAL_AT_LEAST:
-                    matches = covered and score >= bound_of[q]
-                if matches != holds[q, e]:
-                    holds[q, e] = matches
+                is_new, score = _is_new(plan, points, status, on, (moved, marked), q, e, k, pick)
+                if is_new:
                     if n == len(events.query):
                         events = grown(events, n, 2 * n)
-                    _note(events, n, plan, points, q, e, at, START if matches else END, score, pick)
+                    _note(events, n, plan, points, q, e, at, START if status.holds[q, e] else END, score, pick)
                     n += 1
         for q in queries:
-            r = ranking_of[q]
+            r = plan.ranking[q]
             if r >= 0 and moved[r]:
                 events, n = _rank(plan, points, status, q, at, request, marked[r], events, n, pick)
                 moved[r] = False

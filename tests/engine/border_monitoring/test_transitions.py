@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.border_monitoring.transitions import Events, Groups, Waiting, decide
+from engine.border_monitoring.transitions import Events, Groups, Waiting
 
 WITHIN = np.array([0, 3, 3, 40])
 RINGS, RING_OF_GROUP = np.array([0, 3, 40]), np.array([0, 1, 1, 2], np.int32)
@@ -55,7 +55,7 @@ def test_the_kernel_agrees_with_a_dictionary(seed: int, entities: int) -> None:
         watermark = 4 * k + int(rng.integers(-3, 4))
         waiting.reserve(len(columns[0]))
         groups = Groups(WITHIN, RING_OF_GROUP, wanted, RINGS)
-        key, kind, first, second = decide(Events(*columns), watermark, groups, waiting.rings, waiting.facts)  # type: ignore[call-arg]
+        key, kind, first, second = waiting.decide(Events(*columns), watermark, groups)  # type: ignore[call-arg]
         began = waiting.events(first)
         ended = np.where(second >= 0, columns[4][second], -1) if len(columns[4]) else np.full(len(key), -1)
         found = list(zip((key >> 32).tolist(), (key & 0xFFFFFFFF).tolist(), kind.tolist(), began["seq"].tolist(), ended.tolist(), strict=True))
@@ -67,5 +67,5 @@ def test_the_kernel_agrees_with_a_dictionary(seed: int, entities: int) -> None:
         assert waiting.live == len(plain.waits)
         transitions_seen += len(found)
     assert transitions_seen > 1000
-    # Chunks and slots of the table are reused: the size depends on the greatest number at one time, not on the total.
+    # Slots and places of the table are reused: the size depends on the greatest number at one time, not on the total.
     assert len(waiting.records) < 20_000

@@ -127,7 +127,8 @@ class Context:
                 self.fault(Message('durations such as "PT3M" are for feeds whose time is "ms"; give a number of ticks'))
                 return None
             try:
-                value = parse_duration(value)
+                # Longer ones are refused below like this one; their numbers may be no doubles and too long to be shown.
+                value = max(-LARGEST_TIME, min(parse_duration(value), LARGEST_TIME))
             except ValueError as error:
                 self.fault(message_of(error))
                 return None

@@ -59,7 +59,8 @@ def translate(text: str) -> Translated:
         tree = _lark().parse(text)
     except UnexpectedInput as fault:
         raise _syntax_fault(fault, text) from None
-    names = sum(1 for token in tree.scan_values(lambda one: isinstance(one, Token) and one.type == "NAME"))
+    # Not by `scan_values`, which calls itself for each level: a long pattern is as deep as it has operators.
+    names = sum(1 for part in tree.iter_subtrees() if part.data == "primitive")
     if names > MAX_PRIMITIVES:
         raise PatternRefused((1, 1), Message("the pattern names {names} primitives; at most {most} are allowed", names=names, most=MAX_PRIMITIVES))
     found = Translated(None)

@@ -51,6 +51,9 @@ def test_operators_associate_to_the_left() -> None:
 def test_bounds_are_numbers_durations_or_null() -> None:
     assert pattern("A :[2,PT1M] B", MS) == Sequence(A, B, 2, 60_000)
     assert pattern("A : !B :[null, 'PT0.5S'] C", MS) == Sequence(A, C, 0, 500, B)
+    assert pattern("A :[PT1S,PT2S] B", MS) == Sequence(A, B, 1000, 2000)
+    assert pattern("A :[PT0,5S,P1DT2,5S] B", MS) == Sequence(A, B, 500, 86_402_500)
+    assert pattern("A :[PT1S,null] B", MS) == Sequence(A, B, 1000)
     assert pattern("!A[5] : B : C") == Sequence(Before(A, B, 5), C)
     assert pattern("A AND !B[5] AND C") == And(Around(A, B, 5), C)
     assert pattern("A AND !B[5] : C") == And(A, Before(B, C, 5))
@@ -116,8 +119,15 @@ def test_what_cannot_occur_is_accepted(text: str) -> None:
     assert check(document(text), PLANE).text() == text
 
 
+@pytest.mark.parametrize("digits", [20, 400, 5000])
+def test_durations_of_any_length_are_refused_by_their_bound(digits: int) -> None:
+    assert faults(document("A", "A", within=f"P{'9' * digits}D"), MS)[0].startswith("/within: must be below 2^60")
+    assert faults(document("A", "A", within=f"-P{'9' * digits}D"), MS)[0].startswith("/within: must be")
+
+
 def test_limits() -> None:
-    assert "at most 256" in faults(document(" : ".join(["A"] * 257), "A"))[0]
+    for length in (257, 5000):
+        assert "at most 256" in faults(document(" : ".join(["A"] * length), "A"))[0]
     tree: Any = "A"
     for _ in range(300):
         tree = {"and": [tree, "A"]}

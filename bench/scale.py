@@ -131,7 +131,7 @@ def _compared(workload: Workload, single: Sequence[Cost], costs: Costs) -> Itera
     for (executors, partitions), cost in costs.items():
         assert cost.answers == alone.answers, f"{workload.title}: {cost.answers} answers in {partitions} partitions, {alone.answers} in one process"
         if executors <= 2:
-            least = {"single process": 1 / MOST_TIMES_SINGLE, "1 partition": 1 / MOST_TIMES_ONE}
+            least = {"single process": 1 / MOST_TIMES_SINGLE} | ({"1 partition": 1 / MOST_TIMES_ONE} if partitions == 16 else {})
             baselines = {"single process": alone.evaluating, "1 partition": one.evaluating}
             yield _row(workload, f"{partitions} partition{'s' * (partitions > 1)}", cost, partitions, baselines, least)
 

@@ -14,7 +14,7 @@ from hashlib import blake2b
 from engine.event_calculus.answers import NEVER
 from engine.event_calculus.arrivals import InputRows
 from engine.event_calculus.evaluation import Evaluation
-from engine.event_calculus.intervals import INF
+from engine.event_calculus.intervals import INF, Ints
 from engine.event_calculus.local_results import Message, encode_lists
 from engine.event_calculus.partitioning import Partitioning
 from engine.event_calculus.state import WindowState
@@ -45,11 +45,11 @@ class NonRelational:
         self.partitioning = partitioning
         self.windows = windows
 
-    def take(self, state: EntityState, rows: Mapping[Indicator, InputRows], seq: int, t: int) -> None:
-        """Adds rows that have arrived; `seq` and `t` are those of the first."""
+    def take(self, state: EntityState, rows: Mapping[Indicator, InputRows], seq: int, t: Ints, arrived: Ints) -> None:
+        """Adds rows that have arrived; `seq` is that of the first, `t` and `arrived` are of all of them."""
         if state.partition == NEVER:
             state.partition = seq
-        self.windows.take(state.windows, rows, t, NEVER)
+        self.windows.take(state.windows, rows, int(t[0]), NEVER, t, arrived)
 
     def advance(self, state: EntityState, clock: int) -> list[Message]:
         """The messages about the query times that the feed's clock has passed."""

@@ -88,11 +88,11 @@ class Compiled:
         seq, t = np.asarray(rows.column(SEQ)), np.asarray(rows.column(TIME))
         real = np.flatnonzero(np.asarray(rows.column(EVENT).is_valid()))
         # Made events do not advance the feed's clock: they become certain later than they happened.
-        clocks = arrived[seq < FIRST_SEQ]
+        given = seq < FIRST_SEQ
+        clock = int(arrived[given].max()) if given.any() else NEVER
         first = int(t[real[np.argmin(seq[real])]]) if len(real) else NEVER
         read = read_rows(rows, arrived, self.specification.inputs, state.symbols, self.windows.settings.tick)
-        earliest = int(t[seq < FIRST_SEQ].min()) if len(clocks) else NEVER
-        self.windows.take(state, read, first, int(clocks.max()) if len(clocks) else NEVER, earliest)
+        self.windows.take(state, read, first, clock, t[given], arrived[given])
 
     @staticmethod
     def _take_local_results(local_results: LocalResults, rows: pa.RecordBatch) -> None:
@@ -133,10 +133,10 @@ class RoutingStage(Stage[CalculusIndex, KeyedState]):
     def step(self, index: CalculusIndex, state: KeyedState, batch: Batch, watermark: int) -> Output[KeyedState]:
         arrived = _arrivals(batch, state) if len(batch) else np.empty(0, np.int64)
         parts = []
-        # If time begins with the feed's first row, a row with an earlier time is sent on with the last one, even if no rule reads it.
-        begins = int(np.argmin(batch.t)) if len(batch) and int(batch.t.min()) < state.earliest else -1
-        if begins >= 0:
-            state.earliest = int(batch.t[begins])
+        # If time begins with the feed's first row, rows with an earlier time than all before are sent on, even if no rule reads them.
+        least = np.minimum.accumulate(np.append(state.earliest, batch.t))
+        begins = np.flatnonzero(least[1:] < least[:-1])
+        state.earliest = int(least[-1])
         for compiled in index.queries:
             own = [] if compiled.specification.synopsis is None else self._critical_points(index, state, compiled, batch, watermark)
             if len(batch):
@@ -156,7 +156,7 @@ class RoutingStage(Stage[CalculusIndex, KeyedState]):
         batch: Batch,
         watermark: int,
         arrived: npt.NDArray[np.int64],
-        begins: int,
+        begins: npt.NDArray[np.int64],
     ) -> list[pa.RecordBatch]:
         """The batch's rows and lists of keyed windows for the relational stage of a query."""
         picked = np.flatnonzero(_relevant(batch, compiled.names, compiled))
@@ -171,7 +171,7 @@ class RoutingStage(Stage[CalculusIndex, KeyedState]):
             passed = _relevant(batch, compiled.passed, compiled)
             passed[picked[:1]] = True
             picked = np.flatnonzero(passed)
-        return [*lists, _with_clock(index, batch, picked, arrived, compiled.route, begins if compiled.windows.settings.begin is None else -1)]
+        return [*lists, _with_clock(index, batch, picked, arrived, compiled.route, begins if compiled.windows.settings.begin is None else begins[:0])]
 
     @staticmethod
     def _take(state: KeyedState, compiled: Compiled, batch: Batch, picked: npt.NDArray[np.int64], arrived: npt.NDArray[np.int64]) -> None:
@@ -184,7 +184,7 @@ class RoutingStage(Stage[CalculusIndex, KeyedState]):
         specs = [spec for spec in specification.inputs if spec.indicator in compiled.first.partitioning.keyed.inputs]
         rows = batch.rows if len(picked) == len(batch) else batch.rows.take(pa.array(picked))
         read = read_rows(rows, arrived[picked], specs, own.windows.symbols, specification.settings.tick)
-        compiled.first.take(own, read, int(batch.seq[picked[0]]), int(batch.t[picked[0]]))
+        compiled.first.take(own, read, int(batch.seq[picked[0]]), np.asarray(batch.t)[picked], arrived[picked])
 
     @staticmethod
     def _lists(index: CalculusIndex, state: KeyedState, compiled: Compiled, watermark: int, *, silent: bool) -> list[pa.RecordBatch]:
@@ -276,10 +276,15 @@ def _arrivals(batch: Batch, state: KeyedState) -> npt.NDArray[np.int64]:
 
 
 def _with_clock(
-    index: CalculusIndex, batch: Batch, picked: npt.NDArray[np.int64], arrived: npt.NDArray[np.int64], route: int, begins: int
+    index: CalculusIndex,
+    batch: Batch,
+    picked: npt.NDArray[np.int64],
+    arrived: npt.NDArray[np.int64],
+    route: int,
+    begins: npt.NDArray[np.int64],
 ) -> pa.RecordBatch:
-    """The picked rows, then a row with only the beginning of time if this batch has it, and last a row with only the clock."""
-    empty = [begins, int(np.argmax(arrived))] if begins >= 0 else [int(np.argmax(arrived))]
+    """The picked rows, then rows with only a beginning of time if this batch has any, and last a row with only the clock."""
+    empty = [*begins.tolist(), int(np.argmax(arrived))]
     n = len(picked) + len(empty)
     positions = pa.array(np.append(picked, [0] * len(empty)), mask=np.arange(n) >= len(picked))
     columns = {name: batch.rows.column(name).take(positions) for name in index.schema.names if batch.has(name)}

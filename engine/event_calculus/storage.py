@@ -58,6 +58,7 @@ def _describe(state: WindowState, writer: _Writer) -> dict[str, Any]:
         "ended": [[name, writer.put_all((ended.keys, ended.start, ended.end))] for name, ended in state.memory.ended.items()],
         "answers": [[name, writer.put_all((table.keys, *table.lists))] for name, table in state.answers.items()],
         "instants": [[name, writer.put_all(table.columns), writer.put(_times(table))] for name, table in state.instants.items()],
+        "beginnings": state.beginnings,
         "share": state.share,
         "members": [[*domain, writer.put(members)] for domain, members in state.members.items()],
         "local_results": None if state.local_results is None else _messages(state.local_results, writer),
@@ -103,6 +104,8 @@ def _load(entry: dict[str, Any], get: Any) -> WindowState:
         now, later = entry["local_results"]
         state.local_results = LocalResults({partition: get(place).tobytes() for partition, place in now})
         state.local_results.later = [Message(moment, partition, get(place).tobytes()) for moment, partition, place in later]
+    # States of the previous release have applied all of them.
+    state.beginnings = [(arrived, t) for arrived, t in entry.get("beginnings", ())]
     for name, value in zip(_COUNTERS, entry["counters"], strict=True):
         setattr(state, name, value)
     for key in ("rows", "waiting"):

@@ -169,12 +169,15 @@ class Windows:
         step, origin = self.settings.step, self.settings.origin
         return origin + -(-(moment - origin) // step) * step
 
-    def take(self, state: WindowState, rows: Mapping[Indicator, InputRows], first_time: int, clock: int, earliest: int = NEVER) -> None:
-        """Adds rows that have arrived; `first_time` is the t of the first of them in order of arrival (NEVER: there is none), `earliest` the
-        least t of all rows of the feed that arrived with them.
+    def take(
+        self, state: WindowState, rows: Mapping[Indicator, InputRows], first_time: int, clock: int, t: Ints | None = None, arrived: Ints | None = None
+    ) -> None:
+        """Adds rows that have arrived; `first_time` is the t of the first of them in order of arrival (NEVER: there is none); `t` and `arrived`
+        are those of rows of the feed that came with them, read or not.
         """
-        if earliest != NEVER:
-            state.earliest = earliest if state.earliest == NEVER else min(state.earliest, earliest)
+        if t is not None and arrived is not None and self.settings.begin is None:
+            earlier = t < state.earliest if state.earliest != NEVER else np.ones(len(t), np.bool_)
+            state.beginnings = _least_so_far(state.beginnings, t[earlier], arrived[earlier])
         for indicator, part in rows.items():
             state.waiting.setdefault(indicator, []).append(part)
         if state.first_time == NEVER:
@@ -216,11 +219,14 @@ class Windows:
 
     # -- one window ----------------------------------------------------------------------------------------------
 
-    def _begin(self, state: WindowState) -> int:
-        """The beginning of time."""
+    def _begin(self, state: WindowState, query_time: int) -> int:
+        """The beginning of time for the window that ends at `query_time`: rows that arrive later, perhaps in the same batch, do not move it."""
         if self.settings.begin is not None:
             return self.settings.begin
-        return state.earliest if state.earliest != NEVER else state.first_time
+        known = [t for arrived, t in state.beginnings if arrived <= query_time]
+        if state.earliest != NEVER:
+            known.append(state.earliest)
+        return min(known, default=state.first_time)
 
     def bounds(self, query_time: int, time_begins: int, *, first_of_all: bool = False) -> Bounds:
         """The window that ends at a query time. `first_of_all`: there was none before it, so `initially` has not been evaluated yet."""
@@ -245,7 +251,7 @@ class Windows:
 
         `final`: no more rows will come, so derived inputs count immediately.
         """
-        bounds = self.bounds(query_time, self._begin(state), first_of_all=state.last_query == NEVER)
+        bounds = self.bounds(query_time, self._begin(state, query_time), first_of_all=state.last_query == NEVER)
         settings = self.settings
         state.looked_at = query_time
         edge_after = bounds.low if settings.exact else bounds.low - 1
@@ -328,6 +334,9 @@ class Windows:
             quiet = quiet and memory.equals(state.memory) and not (bounds.initial and self.plan.program.initially)
             state.idle = state.idle + 1 if quiet else 0
             state.memory = memory
+            if any(arrived <= query_time for arrived, _ in state.beginnings):
+                state.earliest = bounds.begin
+                state.beginnings = [one for one in state.beginnings if one[0] > query_time]
             state.last_query = query_time
             state.looked_at = NEVER
             state.windows += 1
@@ -381,3 +390,15 @@ class Windows:
             if not len(rows):
                 continue
             state.rows[indicator] = [rows.keep_after(self._when(indicator, rows), bounds.next_low - self._reach_back(indicator))]
+
+
+def _least_so_far(known: Sequence[tuple[int, int]], t: Ints, arrived: Ints) -> list[tuple[int, int]]:
+    """The known pairs (arrived, t) and those of rows, in order of arrival, without those whose t is not less than all before."""
+    if not len(t):
+        return list(known)
+    arrived = np.append(np.array([one[0] for one in known], np.int64), arrived)
+    t = np.append(np.array([one[1] for one in known], np.int64), t)
+    order = np.lexsort((t, arrived))
+    least = np.minimum.accumulate(t[order])
+    first = order[np.append(True, least[1:] < least[:-1])]
+    return list(zip(arrived[first].tolist(), t[first].tolist(), strict=True))

@@ -1,0 +1,81 @@
+"""On a feed of milliseconds time begins with the least t that has arrived, whatever the batches and partitions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.model.events import Stamper, check_rows
+from engine.model.feed import Feed
+from engine.operator import RegisteredQuery
+from engine.runtime.evaluator import Evaluator
+from engine.specification import check
+from tests.engine.event_calculus.recordings import add, answers
+
+FEED = Feed.from_json({"name": "yard", "crs": "planar", "time": "ms", "tick": 1, "lateness": 6, "columns": {"value": "string"}})
+PROGRAM = """
+initially(open(door)=true).
+gate(a). gate(b).
+grounding(idle(X)=true) :- gate(X).
+initiatedAt(state(X)=V, T) :- happensAt(set(X, V), T).
+initiatedAt(moved(X)=true, T) :- happensAt(start(moving(X)=true), T).
+holdsFor(idle(X)=true, I) :- holdsFor(moving(X)=true, I1), complement_all([I1], I).
+"""
+
+Row = tuple[str, str, int, str]
+
+
+def query(**changed: Any) -> RegisteredQuery:
+    document = {
+        "family": "calculus", "version": 1, "program": PROGRAM, "outputs": ["open", "state", "moved", "idle"], "window": 50, "step": 3,
+        "inputs": {"set": {"args": ["entity", "value"]}, "moving": {"args": ["entity"], "fluent": "points"}},
+    }  # fmt: skip
+    return RegisteredQuery("q", 1, check({**document, **changed}, FEED))
+
+
+def stamped(rows: list[Row]) -> pa.Table:
+    names = ("event", "entity", "t", "value")
+    good, dead = check_rows(pa.table({name: [row[place] for row in rows] for place, name in enumerate(names)}), FEED)
+    assert not dead
+    return Stamper().stamp(good)
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 3])
+@pytest.mark.parametrize("distributed", [False, True])
+def test_rows_before_the_first_that_arrived_count_in_every_partition(partitions: int, distributed: bool) -> None:
+    table = stamped([("set", "a", 101, "on"), ("set", "a", 100, "off"), ("set", "a", 106, "off")])
+    found = answers(query(outputs=["state"], distributed=distributed), FEED, table, partitions=partitions)
+    assert set(found) == {("state", ("a",), "off", 101, 102), ("state", ("a",), "on", 102, 107), ("state", ("a",), "off", 107, None)}
+
+
+@pytest.mark.parametrize("batch_rows", [1, 2, 3, 4, 5, 7])
+def test_a_row_that_arrives_after_its_window_does_not_move_the_beginning(batch_rows: int) -> None:
+    """No rule reads `other`. The row at 0 arrives when the window that ends at 3 is over, and the next one begins after it."""
+    table = stamped([("other", "a", t, "") for t in (1, 2, 3)] + [("set", "a", t, "on") for t in (2, 4, 0, 8, 10)])
+    found = answers(query(outputs=["open", "idle"], window=4), FEED, table, batch_rows=batch_rows)
+    assert set(found) == {("open", ("door",), "true", 1, None), ("idle", ("a",), "true", 1, None), ("idle", ("b",), "true", 1, None)}
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_batches_partitions_and_restarts_do_not_move_it(data: st.DataObject) -> None:
+    row = st.tuples(st.sampled_from(["set", "moving", "other"]), st.sampled_from("abc"), st.integers(0, 20), st.sampled_from(["on", "off"]))
+    delayed = data.draw(st.lists(st.tuples(row, st.integers(0, 6)), min_size=1, max_size=15))
+    rows = [one if one[0] == "set" else (*one[:3], "true") for one, _ in sorted(delayed, key=lambda pair: pair[0][2] + pair[1])]
+    table, window = stamped(rows), data.draw(st.sampled_from([3, 5, 9, 50]))
+    asked = query(window=window, distributed=data.draw(st.booleans()))
+    whole = answers(query(window=window), FEED, table)
+    assert answers(asked, FEED, table, batch_rows=data.draw(st.integers(1, 6)), partitions=data.draw(st.integers(1, 3))) == whole
+    cut = data.draw(st.integers(0, len(table)))
+    evaluator = Evaluator.start(FEED, [asked], 2)
+    total: Counter[tuple[Any, ...]] = Counter()
+    add(total, evaluator.process(table.slice(0, cut)).changes)
+    evaluator = Evaluator.load(FEED, [asked], evaluator.dump())
+    add(total, evaluator.process(table.slice(cut)).changes)
+    add(total, evaluator.finish().changes)
+    assert total == whole

@@ -90,7 +90,9 @@ class Compiled:
         # Made events do not advance the feed's clock: they become certain later than they happened.
         given = seq < FIRST_SEQ
         clock = int(arrived[given].max()) if given.any() else NEVER
-        first = int(t[real[np.argmin(seq[real])]]) if len(real) else NEVER
+        # What holds initially does not wait for a row that a rule reads.
+        starting = np.flatnonzero(given) if self.windows.plan.program.initially else real
+        first = int(t[starting[np.argmin(seq[starting])]]) if len(starting) else NEVER
         read = read_rows(rows, arrived, self.specification.inputs, state.symbols, self.windows.settings.tick)
         self.windows.take(state, read, first, clock, t[given], arrived[given])
 
@@ -133,7 +135,7 @@ class RoutingStage(Stage[CalculusIndex, KeyedState]):
     def step(self, index: CalculusIndex, state: KeyedState, batch: Batch, watermark: int) -> Output[KeyedState]:
         arrived = _arrivals(batch, state) if len(batch) else np.empty(0, np.int64)
         parts = []
-        # If time begins with the feed's first row, rows with an earlier time than all before are sent on, even if no rule reads them.
+        # Rows with an earlier time than all before may be needed (`Windows.needs_first_row`), even if no rule reads them.
         least = np.minimum.accumulate(np.append(state.earliest, batch.t))
         begins = np.flatnonzero(least[1:] < least[:-1])
         state.earliest = int(least[-1])
@@ -171,7 +173,7 @@ class RoutingStage(Stage[CalculusIndex, KeyedState]):
             passed = _relevant(batch, compiled.passed, compiled)
             passed[picked[:1]] = True
             picked = np.flatnonzero(passed)
-        return [*lists, _with_clock(index, batch, picked, arrived, compiled.route, begins if compiled.windows.settings.begin is None else begins[:0])]
+        return [*lists, _with_clock(index, batch, picked, arrived, compiled.route, begins if compiled.windows.needs_first_row else begins[:0])]
 
     @staticmethod
     def _take(state: KeyedState, compiled: Compiled, batch: Batch, picked: npt.NDArray[np.int64], arrived: npt.NDArray[np.int64]) -> None:

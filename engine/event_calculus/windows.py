@@ -172,7 +172,7 @@ class Windows:
     def take(
         self, state: WindowState, rows: Mapping[Indicator, InputRows], first_time: int, clock: int, t: Ints | None = None, arrived: Ints | None = None
     ) -> None:
-        """Adds rows that have arrived; `first_time` is the t of the first of them in order of arrival (NEVER: there is none); `t` and `arrived`
+        """Adds rows that have arrived; `first_time` is the t of the first with which query times may begin (NEVER: there is none); `t` and `arrived`
         are those of rows of the feed that came with them, read or not.
         """
         if t is not None and arrived is not None and self.settings.begin is None:
@@ -218,6 +218,11 @@ class Windows:
         return any((carry.due < INF).any() for carry in state.memory.simple.values())
 
     # -- one window ----------------------------------------------------------------------------------------------
+
+    @property
+    def needs_first_row(self) -> bool:
+        """Whether the feed's first row matters although no rule reads it: time begins with it, or something holds initially."""
+        return self.settings.begin is None or bool(self.plan.program.initially)
 
     def _begin(self, state: WindowState, query_time: int) -> int:
         """The beginning of time for the window that ends at `query_time`: rows that arrive later, perhaps in the same batch, do not move it."""

@@ -79,3 +79,17 @@ def test_batches_partitions_and_restarts_do_not_move_it(data: st.DataObject) -> 
     add(total, evaluator.process(table.slice(cut)).changes)
     add(total, evaluator.finish().changes)
     assert total == whole
+
+
+@pytest.mark.parametrize("batch_rows", [1, 2, 3])
+@pytest.mark.parametrize("time", ["ms", "ticks"])
+def test_what_holds_initially_needs_no_row_that_a_rule_reads(time: str, batch_rows: int) -> None:
+    feed = Feed.from_json({"name": "yard", "crs": "planar", "time": time, "tick": 1, "lateness": 6, "columns": {"value": "string"}})
+    document = {"family": "calculus", "version": 1, "program": PROGRAM, "outputs": ["open"], "window": 9, "step": 3}
+    document["inputs"] = {"set": {"args": ["entity", "value"]}, "moving": {"args": ["entity"], "fluent": "points"}}
+    table = stamped([("other", "a", 31, ""), ("other", "a", 30, ""), ("other", "b", 70, "")])
+    asked = RegisteredQuery("q", 1, check(document, feed))
+    begins = 30 if time == "ms" else 0
+    assert set(answers(asked, feed, table, batch_rows=batch_rows)) == {("open", ("door",), "true", begins, None)}
+    unsatisfied = RegisteredQuery("q", 1, check({**document, "where": [["event", "=", "set"]]}, feed))
+    assert set(answers(unsatisfied, feed, table, batch_rows=batch_rows)) == {("open", ("door",), "true", begins, None)}

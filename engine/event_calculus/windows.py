@@ -247,7 +247,8 @@ class Windows:
         initial = first_of_all or (begin <= time_begins and low < time_begins - tick)
         rows_after = low
         if first_of_all and self.plan.program.initially:
-            before = time_begins - tick
+            # With exact edges events at `low` are not in the window, and what holds initially starts one tick before the beginning of time.
+            before = time_begins - (2 * tick if settings.exact else tick)
             low = min(low, before - before % tick)
         return Bounds(query_time, low, low + tick, next_low, initial, time_begins, rows_after)
 

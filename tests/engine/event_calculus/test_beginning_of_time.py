@@ -93,3 +93,16 @@ def test_what_holds_initially_needs_no_row_that_a_rule_reads(time: str, batch_ro
     assert set(answers(asked, feed, table, batch_rows=batch_rows)) == {("open", ("door",), "true", begins, None)}
     unsatisfied = RegisteredQuery("q", 1, check({**document, "where": [["event", "=", "set"]]}, feed))
     assert set(answers(unsatisfied, feed, table, batch_rows=batch_rows)) == {("open", ("door",), "true", begins, None)}
+
+
+@pytest.mark.parametrize("window", [10, 29, 30, 31, 100])
+@pytest.mark.parametrize("edge", ["exact", "rtec"])
+@pytest.mark.parametrize(("time", "begins"), [("ms", 30), ("ticks", 0)])
+def test_what_holds_initially_starts_however_short_the_window(time: str, begins: int, edge: str, window: int) -> None:
+    feed = Feed.from_json({"name": "yard", "crs": "planar", "time": time, "tick": 1})
+    program = "initially(open(door)=true).\ninitiatedAt(opened(X)=true, T) :- happensAt(start(open(X)=true), T).\n"
+    program += "terminatedAt(open(X)=true, T) :- happensAt(shut(X), T).\n"
+    document = {"family": "calculus", "version": 1, "program": program, "outputs": ["opened"], "window": window, "step": 5, "edge": edge}
+    asked = RegisteredQuery("q", 1, check({**document, "inputs": {"shut": {"args": ["entity"]}}}, feed))
+    table = stamped([("shut", "hatch", 30, ""), ("shut", "door", 50, "")])
+    assert set(answers(asked, feed, table)) == {("opened", ("door",), "true", begins, None)}

@@ -6,7 +6,7 @@ import numpy as np
 
 from engine.event_calculus.answers import NEVER
 from engine.event_calculus.compiled import jit
-from engine.event_calculus.intervals import Intervals, Ints, empty, gather
+from engine.event_calculus.intervals import Bools, Intervals, Ints, empty, gather
 from engine.event_calculus.keys import find_rows, take_rows
 from engine.event_calculus.memory import Bounds, EndedSources, Floats, Memory, OpenStarts
 from engine.event_calculus.tables import FluentTable, union_tables
@@ -67,6 +67,13 @@ class Crossing:
             if len(owner):
                 where = None if places is None else np.ascontiguousarray(places[:, crossing])
                 self.kept[name] = OpenStarts(take_rows(keys, owner), lists.s[crossing], where)
+
+    def new_groundings(self, name: str, keys: Ints) -> Bools:
+        """Which of these groundings the window before did not have; remembers all for the next one."""
+        held = self._held.get(name)
+        new: Bools = np.ones(keys.shape[1], np.bool_) if held is None else find_rows(held.keys, keys) < 0
+        self.kept[name] = OpenStarts(keys, np.zeros(keys.shape[1], np.int64))
+        return new
 
     def saved_sources(self, name: str) -> EndedSources | None:
         """The sources remembered for the result list of an Allen relation."""

@@ -76,6 +76,8 @@ class DerivedFluents:
         fused = self.plan.fused[rule.number]
         if fused is None or (fused.program is None and (self.exact or self.plan.relations[rule.number])):
             return None
+        if self.exact and any(isinstance(part, Construct) and part.operator == "complement_all" for part in rule.intervals):
+            return None
         tables = []
         for retrieve in fused.retrieves:
             filled = [table for table in self.kb.fluents(retrieve.fluent) if table.n]
@@ -228,12 +230,21 @@ class DerivedFluents:
         if construct.operator == "relative_complement_all":
             return inputs[0] if len(inputs) == 1 else subtract(inputs[0], _fold(union, inputs[1:]))
         if construct.operator == "complement_all":
-            return subtract(always(rows.n, self.bounds.earliest), _fold(union, inputs))
+            return subtract(self._always(rule, rows, construct), _fold(union, inputs))
         if construct.operator == "longer_than":
             assert construct.amount is not None
             duration = np.broadcast_to(np.asarray(number(self.kb, rows, construct.amount), np.float64), (rows.n,))
             return longer_than(inputs[0], duration, self.bounds.query_time)
         return self._apply_allen(rule, rows, construct, inputs[0], inputs[1])
+
+    def _always(self, rule: IntervalRule, rows: Rows, construct: Construct) -> Intervals:
+        """The whole window for each grounding. With exact edges it has one tick more, which is another window's for groundings that are new."""
+        whole = always(rows.n, self.bounds.earliest)
+        if not self.exact:
+            return whole
+        new = self.crossing.new_groundings(f"complement {rule.number} {construct.out}", self._keys(rule, rows))
+        own = max(self.bounds.first + self.kb.tick, self.bounds.begin)
+        return Intervals(whole.ptr, np.where(new, own, whole.s), whole.e)
 
     def _apply_allen(self, rule: IntervalRule, rows: Rows, construct: Construct, source: Intervals, target: Intervals) -> Intervals:
         """The result of an Allen relation; remembers the sources that may still be in relation with a target after the window."""

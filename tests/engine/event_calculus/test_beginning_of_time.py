@@ -106,3 +106,20 @@ def test_what_holds_initially_starts_however_short_the_window(time: str, begins:
     asked = RegisteredQuery("q", 1, check({**document, "inputs": {"shut": {"args": ["entity"]}}}, feed))
     table = stamped([("shut", "hatch", 30, ""), ("shut", "door", 50, "")])
     assert set(answers(asked, feed, table)) == {("opened", ("door",), "true", begins, None)}
+
+
+@pytest.mark.parametrize("grounding", ["person(a).", "dynamicDomain(person(_)). grounding(moving(X)=true) :- person(X)."])
+@pytest.mark.parametrize("edge", ["exact", "rtec"])
+@pytest.mark.parametrize(("window", "begins"), [(5, 26), (10, 21), (30, 1), (31, 0), (100, 0)])
+def test_a_complement_starts_with_the_first_tick_of_the_window_that_knows_its_grounding(window: int, begins: int, edge: str, grounding: str) -> None:
+    feed = Feed.from_json({"name": "yard", "crs": "planar", "time": "ticks", "tick": 1})
+    program = f"""
+        {grounding}
+        grounding(idle(X)=true) :- person(X).
+        holdsFor(idle(X)=true, I) :- holdsFor(moving(X)=true, I1), complement_all([I1], I).
+        initiatedAt(rested(X)=true, T) :- happensAt(start(idle(X)=true), T).
+        """
+    document = {"family": "calculus", "version": 1, "program": program, "outputs": ["idle", "rested"], "window": window, "step": 5, "edge": edge}
+    asked = RegisteredQuery("q", 1, check({**document, "inputs": {"moving": {"args": ["entity"], "fluent": "points"}}}, feed))
+    found = set(answers(asked, feed, stamped([("moving", "a", 30, "true"), ("moving", "a", 31, "true"), ("moving", "a", 35, "true")])))
+    assert {("idle", ("a",), "true", begins, 30), ("rested", ("a",), "true", begins, None)} <= found

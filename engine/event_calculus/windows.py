@@ -225,16 +225,24 @@ class Windows:
         return self.settings.begin is None or bool(self.plan.program.initially)
 
     def _begin(self, state: WindowState, query_time: int) -> int:
-        """The beginning of time for the window that ends at `query_time`: rows that arrive later, perhaps in the same batch, do not move it."""
+        """The beginning of time for the window that ends at `query_time`.
+
+        Rows that arrive later, perhaps in the same batch, do not move it; those that have arrived move it as far as the window reaches.
+        """
         if self.settings.begin is not None:
             return self.settings.begin
-        known = [t for arrived, t in state.beginnings if arrived <= query_time]
-        if state.earliest != NEVER:
-            known.append(state.earliest)
-        return min(known, default=state.first_time)
+        known = min((t for arrived, t in state.beginnings if arrived <= query_time), default=None)
+        if state.earliest == NEVER:
+            return state.first_time if known is None else known
+        if known is None:
+            return state.earliest
+        begin = query_time - self.settings.window
+        return min(state.earliest, max(known, begin - begin % self.settings.tick + self.settings.tick))
 
-    def bounds(self, query_time: int, time_begins: int, *, first_of_all: bool = False) -> Bounds:
-        """The window that ends at a query time. `first_of_all`: there was none before it, so `initially` has not been evaluated yet."""
+    def bounds(self, query_time: int, time_begins: int, *, first_of_all: bool = False, begins_earlier: bool = False) -> Bounds:
+        """The window that ends at a query time. `first_of_all`: there was none before it, so `initially` has not been evaluated yet;
+        `begins_earlier`: the windows before it had a later beginning of time.
+        """
         settings = self.settings
         tick = settings.tick
         begin = query_time - settings.window
@@ -244,7 +252,7 @@ class Windows:
         if settings.exact:
             low, next_low = low - tick, next_low - tick
         # Fluents that hold from the beginning of time were initiated in an earlier window, if it contained the first tick, and are carried on.
-        initial = first_of_all or (begin <= time_begins and low < time_begins - tick)
+        initial = first_of_all or begins_earlier or (begin <= time_begins and low < time_begins - tick)
         rows_after = low
         if first_of_all and self.plan.program.initially:
             # With exact edges events at `low` are not in the window, and what holds initially starts one tick before the beginning of time.
@@ -257,7 +265,8 @@ class Windows:
 
         `final`: no more rows will come, so derived inputs count immediately.
         """
-        bounds = self.bounds(query_time, self._begin(state, query_time), first_of_all=state.last_query == NEVER)
+        begin, first_of_all = self._begin(state, query_time), state.last_query == NEVER
+        bounds = self.bounds(query_time, begin, first_of_all=first_of_all, begins_earlier=not first_of_all and begin < state.earliest)
         settings = self.settings
         state.looked_at = query_time
         edge_after = bounds.low if settings.exact else bounds.low - 1

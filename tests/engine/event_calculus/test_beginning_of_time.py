@@ -123,3 +123,20 @@ def test_a_complement_starts_with_the_first_tick_of_the_window_that_knows_its_gr
     asked = RegisteredQuery("q", 1, check({**document, "inputs": {"moving": {"args": ["entity"], "fluent": "points"}}}, feed))
     found = set(answers(asked, feed, stamped([("moving", "a", 30, "true"), ("moving", "a", 31, "true"), ("moving", "a", 35, "true")])))
     assert {("idle", ("a",), "true", begins, 30), ("rested", ("a",), "true", begins, None)} <= found
+
+
+@pytest.mark.parametrize("batch_rows", [1, 2, 3, 9])
+@pytest.mark.parametrize("edge", ["exact", "rtec"])
+@pytest.mark.parametrize(("window", "late", "begins"), [(2, 0, 2), (2, 1, 2), (3, 1, 1), (9, 0, 0)])
+def test_what_holds_initially_is_kept_when_time_begins_earlier(window: int, late: int, begins: int, edge: str, batch_rows: int) -> None:
+    table = stamped([("set", "a", t, "on") for t in (2, 3, late, 6, 15)])
+    found = answers(query(outputs=["open"], window=window, step=1, edge=edge), FEED, table, batch_rows=batch_rows)
+    assert set(found) == {("open", ("door",), "true", begins, None)}
+
+
+@pytest.mark.parametrize("batch_rows", [1, 2, 5])
+def test_a_row_of_the_window_counts_beside_one_that_is_too_late(batch_rows: int) -> None:
+    """At 8 the row at 3 has left the window of 4 and that at 5 has not."""
+    table = stamped([("set", "a", 7, "on"), ("set", "b", 8, "on"), ("set", "c", 3, "on"), ("set", "d", 5, "on"), ("set", "e", 9, "on")])
+    found = answers(query(outputs=["state"], window=4, step=1), FEED, table, batch_rows=batch_rows)
+    assert set(found) == {("state", (name,), "on", t + 1, None) for name, t in (("a", 7), ("b", 8), ("d", 5), ("e", 9))}

@@ -146,7 +146,9 @@ class _Reader:
             return default
 
     def whole(self, key: str, default: int, least: int) -> int:
-        value = self.document.get(key, default)
+        return self._whole(key, self.document.get(key, default), default, least)
+
+    def _whole(self, key: str, value: Any, default: int, least: int) -> int:
         if isinstance(value, bool) or not isinstance(value, int | float) or value != value or value in (float("inf"), -float("inf")):
             self.fault(f"/{key}", Message("must be a whole number of at least {least}", least=least))
         elif value != int(value) or not least <= value < LARGEST_TIME // 2:
@@ -160,18 +162,15 @@ class _Reader:
         from engine.model.durations import parse_duration
 
         value = self.document.get(key, 0)
-        if not isinstance(value, str):
-            return self.whole(key, 0, 0)
-        try:
-            if time is not TimeUnit.MS:
-                raise ValueError(Message('durations such as "PT3M" are for feeds whose time is "ms"; give a number of ticks'))
-            span = parse_duration(value)
-            if not 0 <= span < LARGEST_TIME // 2:
-                raise ValueError(Message("must not be negative"))
-        except ValueError as error:
-            self.fault(f"/{key}", message_of(error))
-            return 0
-        return span
+        if isinstance(value, str):
+            try:
+                if time is not TimeUnit.MS:
+                    raise ValueError(Message('durations such as "PT3M" are for feeds whose time is "ms"; give a number of ticks'))
+                value = max(-LARGEST_TIME, min(parse_duration(value), LARGEST_TIME))
+            except ValueError as error:
+                self.fault(f"/{key}", message_of(error))
+                return 0
+        return self._whole(key, value, 0, 0)
 
     def columns(self) -> dict[str, ColumnType]:
         types = self.document.get("columns", {})

@@ -53,6 +53,11 @@ def test_faults_have_pointers(change: dict[str, Any], pointer: str) -> None:
     assert list(faults_of({**GOOD, **change})) == [pointer]
 
 
+@pytest.mark.parametrize("lateness", ["P99999999999D", f"P{'9' * 400}D", 2**60])
+def test_a_lateness_that_is_too_long_is_refused_as_such(lateness: object) -> None:
+    assert "below 2^60" in str(faults_of(GOOD | {"lateness": lateness})["/lateness"])
+
+
 def test_all_faults_are_reported_together_with_the_nearest_name() -> None:
     found = faults_of({"name": "a", "crs": "x", "lateness": "soon", "latness": 3})
     assert set(found) == {"/crs", "/lateness", "/latness"}

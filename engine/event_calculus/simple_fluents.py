@@ -25,7 +25,7 @@ from engine.event_calculus.inertia import (
     simple_fluent,
 )
 from engine.event_calculus.intervals import Intervals, Ints
-from engine.event_calculus.keys import find_rows, take_rows
+from engine.event_calculus.keys import find_rows, number_rows, take_rows
 from engine.event_calculus.levels import Node
 from engine.event_calculus.memory import SimpleCarry
 from engine.event_calculus.partitioning import relation_of
@@ -117,10 +117,17 @@ class Points:
                 Message("conditions of {name} would apply to more than {most:,} pairs of a time and a grounding", name=self.node.name, most=MAX_PAIRS)
             )
         if self.node in context.plan.initiations_read:
-            rows, t = initiations(inputs, bounds.begin)
-            self.initiated = Table(tuple(rows), (SYMBOL,) * (width + 1), len(t), t)
+            self.initiated = self._declared(*initiations(inputs, bounds.begin))
         table = FluentTable(keys, Intervals(ptr, s, e))
         return context.groundings.filter_table("=" + self.node.name, table), SimpleCarry(*kept)
+
+    def _declared(self, rows: Ints, t: Ints) -> Table:
+        """Initiations (arguments and value; their times) of declared groundings: no other is ever initiated."""
+        first = number_rows(rows)[1]
+        each = FluentTable(take_rows(rows, first), Intervals(np.arange(len(first) + 1), t[first], t[first] + self.context.kb.tick))
+        declared = self.context.groundings.filter_table("=" + self.node.name, each)
+        kept = np.flatnonzero(find_rows(declared.keys, rows) >= 0)
+        return Table(tuple(take_rows(rows, kept)), (SYMBOL,) * len(rows), len(kept), t[kept])
 
     def begun_groundings(self, carry: SimpleCarry | None) -> Table:
         """The arguments of all groundings that the rules so far have initiated, or that hold at the window's edge."""

@@ -184,7 +184,7 @@ class PointByPoint:
                         yield extended
         elif name == "initiatedAt":
             for key, ticks in self.initiated.items():
-                for extended in match_fluent(arguments[0], key, binding):
+                for extended in match_fluent(arguments[0], key, binding) if self._is_declared(key) else ():
                     for t in ticks:
                         yield from match(arguments[2 if len(arguments) == 4 else 1], t, extended)
         elif name == "\\+":

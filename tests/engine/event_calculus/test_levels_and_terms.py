@@ -119,3 +119,12 @@ def test_rules_that_state_the_same_begin_and_end_it_together(stream: list[Row], 
     """If one rule's list is within another's, it adds no edge."""
     text = OVERLAPPING.replace("f(X)=V, I) :- holdsFor(g(X)=V", f"{head}, I) :- holdsFor(g(X)={head[-2:].strip('=')}")
     assert by_engine(text, stream) == (by_oracle(FACTS + text, stream, "rtec") if stream else set())
+
+
+def test_a_grounding_that_is_not_declared_is_initiated_for_no_condition() -> None:
+    text = """only('7'). grounding(f(X)=on) :- only(X).
+        initiatedAt(f(X)=on, T) :- happensAt(ev(X), T).
+        initiatedAt(g(X)=on, T) :- initiatedAt(f(X)=on, _, T, _)."""
+    stream: list[Row] = [("ev", ("a",), 5, 5), ("ev", ("7",), 6, 6)]
+    facts = {(name, arguments) for name, arguments, *_ in by_engine(text, stream)}
+    assert facts == {(name, arguments) for name, arguments, *_ in by_oracle(text, stream, "rtec")} == {("f", ("7",)), ("g", ("7",))}

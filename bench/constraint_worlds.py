@@ -203,10 +203,10 @@ class Search:
         return int(OPERATOR.keyed.counters(self.index, self.state)["peak_events"])
 
 
-def completions(found: Sequence[pa.RecordBatch]) -> list[tuple[int, int]]:
+def completions(found: Sequence[pa.Table]) -> list[tuple[int, int]]:
     """(query, seq of the latest event) of each answer, sorted. `seq` is in (t, arrival) here."""
     answers = []
-    for changes in found:
+    for changes in (batch for table in found for batch in table.to_batches()):
         evidence = changes.column("evidence")
         ends = evidence.offsets.to_numpy()
         seqs = evidence.flatten().field("seq").to_numpy()

@@ -43,7 +43,7 @@ EACH_ONE: Mapping[int, Sequence[int]] = {1: (1,), 2: (2,), 4: (4,)}
 """As many partitions as executors."""
 EXECUTORS = (8, 32, 128)
 MOST_TIMES_SINGLE, MOST_TIMES_ONE, LEAST_TIMES_RATE = 1.5, 1.3, 1.5
-WARM_BATCHES = 40
+WARM_BATCHES = 150
 FIGURES = {
     "partitions": Figure("Processor time of executors a million rows, by partitions", "partitions", log_x=True),
     "executors": Figure("Rows a second, simulated from measured costs", "executors of one core", log_x=True),

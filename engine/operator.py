@@ -101,7 +101,7 @@ class Output(Generic[State]):
     """
 
     state: State
-    changes: pa.RecordBatch = field(default_factory=lambda: NO_CHANGES)
+    changes: pa.Table = field(default_factory=lambda: NO_CHANGES)
     emitted: pa.RecordBatch | None = None
 
 

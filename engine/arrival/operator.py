@@ -253,7 +253,7 @@ def _lines(specification: ArrivalSpecification, samples: Samples, base: Samples,
     return Moves(p, p + np.column_stack([dx, dy]) * times[:, None], samples.t, samples.t + specification.within)
 
 
-def _changes(q: int, dictionary: EntityDictionary, facts: Sequence[Any], shown: Predictions, samples: Samples) -> pa.RecordBatch:
+def _changes(q: int, dictionary: EntityDictionary, facts: Sequence[Any], shown: Predictions, samples: Samples) -> pa.Table:
     who, start, end, _, entered, weight = facts
     n = len(who)
     # Each fact has three items, or four where it ended with a sample inside.

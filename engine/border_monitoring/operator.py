@@ -191,7 +191,7 @@ def _with_numbers(key: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64]) ->
     return changed
 
 
-def _border_changes(index: BorderIndex, events: CrossingEvents, batch: Batch) -> pa.RecordBatch:
+def _border_changes(index: BorderIndex, events: CrossingEvents, batch: Batch) -> pa.Table:
     """Answer rows of border queries, with the tuples on both sides as evidence."""
     e, entry = index.crossing_queries.spread(events.monitor)
     query = index.crossing_queries.entries[entry]
@@ -217,7 +217,7 @@ def _border_changes(index: BorderIndex, events: CrossingEvents, batch: Batch) ->
     )
 
 
-def _watched_changes(index: BorderIndex, state: BorderState, events: WatchedEvents, dictionary: EntityDictionary) -> pa.RecordBatch:
+def _watched_changes(index: BorderIndex, state: BorderState, events: WatchedEvents, dictionary: EntityDictionary) -> pa.Table:
     """Answer rows of border queries with options; an in at the first tuple has that one as its only evidence."""
     owner, entry = index.crossing_queries.spread(events.monitor)
     query = index.crossing_queries.entries[entry]
@@ -246,7 +246,7 @@ def _interleave(first: npt.NDArray[N], second: npt.NDArray[N]) -> npt.NDArray[N]
 
 def _transition_changes(
     index: BorderIndex, state: BorderState, events: CrossingEvents | None, watched: WatchedEvents | None, batch: Batch, watermark: int
-) -> pa.RecordBatch:
+) -> pa.Table:
     """Answer rows of transition queries decided by these events and by the watermark."""
     columns = _grouped_events(index, events, batch)
     if watched is not None:

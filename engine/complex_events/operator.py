@@ -104,7 +104,7 @@ def recent(program: Program, events: Stored) -> Ints:
 # -- a step -----------------------------------------------------------------------------------------------------------------------
 
 
-def _detect(program: Program, state: CompositeState, events: Events, watermark: int, dictionary: EntityDictionary) -> pa.RecordBatch:
+def _detect(program: Program, state: CompositeState, events: Events, watermark: int, dictionary: EntityDictionary) -> pa.Table:
     """Changes after these events and the timers below `watermark`."""
     tables = program.tables
     most_items = int(np.diff(tables.leaf_ends).max(initial=1))
@@ -115,7 +115,7 @@ def _detect(program: Program, state: CompositeState, events: Events, watermark: 
         state.work = scratch(tables, state.since, state.since_seq, state.last)
     work = state.work
     reset(work)
-    asserted: list[pa.RecordBatch] = []
+    asserted: list[pa.Table] = []
     while True:
         reason = advance(tables, state.history, state.timers, events, work, out, watermark, most_items, state.counters)
         if out.size[0]:
@@ -143,7 +143,7 @@ def _rebuilt_history(program: Program, old: History, now: int, events: int) -> H
     return _build_history(program, store.stored(old, program.tables.horizon, now), more, min(more, 100_000))
 
 
-def _changes(program: Program, out: Detections, dictionary: EntityDictionary) -> pa.RecordBatch:
+def _changes(program: Program, out: Detections, dictionary: EntityDictionary) -> pa.Table:
     """Detections as changes: evidence in (t, arrival), and by leaf if one event is at several leaves."""
     n, items = int(out.size[0]), int(out.size[1])
     rows, events = out.rows[:n], out.events[:items]

@@ -112,7 +112,7 @@ def _variables(index: ConstraintIndex, queries: Sequence[int]) -> Ints:
     return np.concatenate([np.empty(0, np.int64), *(np.arange(first[q], first[q + 1]) for q in queries)])
 
 
-def _process_batch(index: ConstraintIndex, store: Store, batch: Batch) -> Iterator[pa.RecordBatch]:
+def _process_batch(index: ConstraintIndex, store: Store, batch: Batch) -> Iterator[pa.Table]:
     """Changes of all queries after the rows of `batch`, query by query."""
     rows, queries, bits = passing_rows(index, batch)
     store.filtered += np.array([len(batch), len(rows)])
@@ -192,7 +192,7 @@ def _events(index: ConstraintIndex, store: Store, batch: Batch, picked: Ints) ->
     return Events(batch.t[picked], batch.seq[picked], batch.entity[picked], x, y, place, ints, floats)
 
 
-def _changes(index: ConstraintIndex, store: Store, queries: Ints, members: Ints, dictionary: EntityDictionary) -> pa.RecordBatch:
+def _changes(index: ConstraintIndex, store: Store, queries: Ints, members: Ints, dictionary: EntityDictionary) -> pa.Table:
     """Solutions as changes: entities and evidence in the order of the variables."""
     first = index.graphs.variables
     sizes = np.diff(first)[queries]

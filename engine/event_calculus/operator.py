@@ -332,7 +332,7 @@ class WindowStage(Stage[CalculusIndex, list[WindowState]]):
             if own.local_results is not None:
                 own.local_results.ahead = []
             found += [changes_of(position, change, own.symbols) for decision in decided for change in decision.changes]
-        return Output(state, changes=concat(found))
+        return Output(state, changes=concat(found).combine_chunks())
 
     def migrate(self, index: CalculusIndex, parts: Sequence[tuple[CalculusIndex, list[WindowState]]]) -> list[WindowState]:
         known = states_by_query(([compiled.query for compiled in old.queries], state) for old, state in parts)
@@ -362,7 +362,7 @@ class WindowStage(Stage[CalculusIndex, list[WindowState]]):
         }
 
 
-def changes_of(position: int, change: Change, symbols: Symbols) -> pa.RecordBatch:
+def changes_of(position: int, change: Change, symbols: Symbols) -> pa.Table:
     """CHANGES rows of one output: the arguments are the entities, the last key of a fluent is its value."""
     n = len(change.s)
     names = pa.array(symbols.names, pa.string())
@@ -380,7 +380,7 @@ def changes_of(position: int, change: Change, symbols: Symbols) -> pa.RecordBatc
         pa.nulls(n, CHANGES.field("evidence").type),
         pa.array(change.weight, pa.int8()),
     ]
-    return pa.RecordBatch.from_arrays(columns, schema=CHANGES)
+    return pa.Table.from_arrays(columns, schema=CHANGES)
 
 
 class CalculusOperator(Operator[CalculusIndex]):

@@ -5,6 +5,7 @@ Law: the weights of equal rows summed up to any moment give the answer computed 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,7 +48,7 @@ ANSWERS = pa.schema(
     ]
 )
 """CHANGES as they leave the evaluator: the query by its id and version."""
-NO_CHANGES: pa.RecordBatch = pa.RecordBatch.from_pylist([], schema=CHANGES)
+NO_CHANGES: pa.Table = CHANGES.empty_table()
 
 Ints = npt.NDArray[np.integer[Any]]
 Floats = npt.NDArray[np.float64]
@@ -69,11 +70,12 @@ class Evidence:
     seq: Ints
     variable: pa.Array | None = None
 
-    def to_arrow(self, dictionary: EntityDictionary) -> pa.ListArray:
+    def to_arrow(self, names: pa.Array) -> pa.ListArray:
+        """`names` are those of `entity`."""
         items = pa.StructArray.from_arrays(
             [
                 self.variable if self.variable is not None else pa.nulls(len(self.t), pa.string()),
-                dictionary.decode(self.entity),
+                names,
                 pa.array(self.t, pa.int64()),
                 pa.array(self.x, pa.float64(), from_pandas=True),
                 pa.array(self.y, pa.float64(), from_pandas=True),
@@ -97,14 +99,18 @@ def changes(
     value: pa.Array | None = None,
     score: Floats | None = None,
     weight: Ints | None = None,
-) -> pa.RecordBatch:
-    """A CHANGES batch from columns of equal length n.
+) -> pa.Table:
+    """A table of CHANGES from columns of equal length n.
 
     `entities` are codes: one for each change, or CSR with `entity_offsets` (n + 1). `weight` defaults to +1 throughout.
     """
     n = len(query)
     offsets = np.arange(n + 1) if entity_offsets is None else entity_offsets
     names = dictionary.decode(entities)
+    if evidence is None:
+        items = pa.nulls(n, CHANGES.field("evidence").type)
+    else:
+        items = evidence.to_arrow(names if evidence.entity is entities else dictionary.decode(evidence.entity))
     columns = [
         pa.array(query, pa.int32()),
         kind.cast(pa.string()),
@@ -113,22 +119,19 @@ def changes(
         pa.nulls(n, pa.float64()) if score is None else pa.array(score, pa.float64(), from_pandas=True),
         pa.array(start, pa.int64()),
         end if isinstance(end, pa.Array) else pa.array(end, pa.int64()),
-        pa.nulls(n, CHANGES.field("evidence").type) if evidence is None else evidence.to_arrow(dictionary),
+        items,
         pa.array(np.ones(n, np.int8) if weight is None else weight, pa.int8()),
     ]
-    return pa.RecordBatch.from_arrays(columns, schema=CHANGES)
+    return pa.Table.from_arrays(columns, schema=CHANGES)
 
 
-def concat(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """All changes in order as one batch."""
-    full = [batch for batch in batches if batch.num_rows]
-    if not full:
-        return NO_CHANGES
-    return full[0] if len(full) == 1 else pa.concat_batches(full)
+def concat(tables: Sequence[pa.Table]) -> pa.Table:
+    """All changes in order, not copied."""
+    return pa.concat_tables([NO_CHANGES, *(table for table in tables if table.num_rows)])
 
 
-def answers(batch: pa.RecordBatch, ids: pa.Array, versions: pa.Array) -> pa.Table:
+def answers(changes: pa.Table, ids: pa.Array, versions: pa.Array) -> pa.Table:
     """Changes of an index as ANSWERS: position i of the index's queries is `ids[i]` (string), `versions[i]` (int32)."""
-    position = batch.column(0)
-    columns = [ids.take(position), versions.take(position), *batch.columns[1:]]
+    position = changes.column(0)
+    columns = [ids.take(position), versions.take(position), *changes.columns[1:]]
     return pa.Table.from_arrays(columns, schema=ANSWERS)

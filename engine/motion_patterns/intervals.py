@@ -69,7 +69,7 @@ def widened(events: Events, width: int) -> Events:
     return events._replace(**columns)
 
 
-def state_changes(open_matches: OpenMatches, events: Events, dictionary: EntityDictionary) -> tuple[OpenMatches, pa.RecordBatch]:
+def state_changes(open_matches: OpenMatches, events: Events, dictionary: EntityDictionary) -> tuple[OpenMatches, pa.Table]:
     """The open matches after `events` (STARTs and ENDs; those of one pair alternate in order of time), and the changes."""
     if len(events.query) == 0:
         return open_matches, NO_CHANGES
@@ -128,7 +128,7 @@ def _copy(events, i, to, n):  # type: ignore[no-untyped-def]
         to.t[n, j], to.seq[n, j], to.x[n, j], to.y[n, j] = events.t[i, j], events.seq[i, j], events.x[i, j], events.y[i, j]
 
 
-def match_changes(matches: Events, end: pa.Array, weight: npt.NDArray[np.int8], dictionary: EntityDictionary) -> pa.RecordBatch:
+def match_changes(matches: Events, end: pa.Array, weight: npt.NDArray[np.int8], dictionary: EntityDictionary) -> pa.Table:
     """CHANGES rows; one evidence item for each predicate, in their order."""
     if len(matches.query) == 0:
         return NO_CHANGES

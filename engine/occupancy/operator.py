@@ -344,7 +344,7 @@ def _began(rows: Columns, start: int, at_least: bool) -> list[tuple[int, int, in
     return sorted((latest[entity] for entity, change in net.items() if change == step), key=lambda item: item[2])[:MOST_EVIDENCE]
 
 
-def _changes(facts: Facts, dictionary: EntityDictionary) -> pa.RecordBatch:
+def _changes(facts: Facts, dictionary: EntityDictionary) -> pa.Table:
     items = [item for _, interval, _, _ in facts for item in interval.began]
     entity, t, seq, x, y = zip(*items, strict=True) if items else ((), (), (), (), ())
     offsets = np.cumsum([0, *(len(interval.began) for _, interval, _, _ in facts)])

@@ -127,7 +127,7 @@ class BothStages:
     def __init__(self, plan: Plan) -> None:
         self.keyed, self.relational = KeyedStates(plan), RelationalStates(plan)
 
-    def take(self, batches: Mapping[Delivery, Batch], dictionary: EntityDictionary, watermark: int) -> list[tuple[Name, pa.RecordBatch]]:
+    def take(self, batches: Mapping[Delivery, Batch], dictionary: EntityDictionary, watermark: int) -> list[tuple[Name, pa.Table]]:
         """Changes from admitted rows and from timers."""
         changes, emitted = self.keyed.step(batches, watermark)
         later = self.relational.step({name: [rows] for name, rows in emitted.items()}, dictionary, watermark)
@@ -173,7 +173,7 @@ class Broadcast:
         """All queries in one process, before any row."""
         return cls(Admission(feed, dictionary), queries.partitions, BothStages(queries.plan(queries.partitions)))
 
-    def take(self, stamped: pa.Table, watermark: int) -> tuple[Admitted, list[tuple[Name, pa.RecordBatch]]]:
+    def take(self, stamped: pa.Table, watermark: int) -> tuple[Admitted, list[tuple[Name, pa.Table]]]:
         """What the gate says, and changes, each with its operator. `stamped` are all rows in arrival order."""
         admitted, batches = self.admission.take(stamped, watermark)
         # One process stores the dictionary, others the states with its codes: they are the same whatever columns their queries read.

@@ -352,7 +352,7 @@ def _digests(plan: JobPlan) -> list[str]:
     return [running.digest for own in plan.plans for running in own.values()]
 
 
-def _answers(plan: Plan, name: Name, changes: pa.RecordBatch) -> pa.Table:
+def _answers(plan: Plan, name: Name, changes: pa.Table) -> pa.Table:
     return answers(changes, *plan[name].keys) if changes.num_rows else ANSWERS.empty_table()
 
 

@@ -247,8 +247,7 @@ class ExecutorsEvaluator:
         for kind, name, payload in messages:
             raise_fault(kind, name, payload)
             if kind == "changes":
-                batch = table_from(payload).combine_chunks().to_batches()[0]
-                changes.append(answers(batch, *keys_named(plan, name)))
+                changes.append(answers(table_from(payload), *keys_named(plan, name)))
             elif kind == "late":
                 late.append(table_from(payload))
             elif kind == "counts":

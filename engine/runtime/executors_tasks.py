@@ -25,6 +25,7 @@ import pyspark
 
 from engine.failpoints import failpoint
 from engine.model.batch import ENTITY, TIME
+from engine.model.changes import concat
 from engine.model.events import stamped_schema
 from engine.model.feed import Feed
 from engine.operator import OperatorFailed, QueryStopped
@@ -160,7 +161,7 @@ def _first_stage(queries: Queries, work: Work, mine: Sequence[int]) -> Iterator[
     # What a step emitted is numbered from the first new one: replayed steps are before 0, and most do not need what comes of them.
     outputs: list[tuple[int, KeyedOutput]] = []
     admitted: list[Admitted] = []
-    asserted: list[dict[str, pa.RecordBatch]] = []
+    asserted: list[dict[str, pa.Table]] = []
     for step, span in enumerate((*work.since, *work.fresh), -len(work.since)):
         stepped, all_rows = (own, whole is not None) if step >= 0 else (lost, lost_whole)
         if not stepped and not all_rows:
@@ -274,14 +275,14 @@ def _found(admitted: Sequence[Admitted]) -> Iterator[Message]:
         yield ("late", "", table_bytes(pa.concat_tables(late)))
 
 
-def _asserted(changes: Iterable[Mapping[str, pa.RecordBatch]]) -> Iterator[Message]:
-    found: dict[str, list[pa.RecordBatch]] = {}
+def _asserted(changes: Iterable[Mapping[str, pa.Table]]) -> Iterator[Message]:
+    found: dict[str, list[pa.Table]] = {}
     for one in changes:
-        for name, batch in one.items():
-            if batch.num_rows:
-                found.setdefault(name, []).append(batch)
-    for name, batches in found.items():
-        yield ("changes", name, table_bytes(pa.Table.from_batches(batches)))
+        for name, table in one.items():
+            if table.num_rows:
+                found.setdefault(name, []).append(table)
+    for name, tables in found.items():
+        yield ("changes", name, table_bytes(concat(tables)))
 
 
 def _emitted(work: Work, emitted: _Emitted) -> Iterator[Message]:

@@ -136,7 +136,7 @@ class Admission:
 class KeyedOutput:
     """The result of a keyed partition: changes (CHANGES) and emitted rows by operator, and its gate's result."""
 
-    changes: dict[Name, pa.RecordBatch]
+    changes: dict[Name, pa.Table]
     emitted: dict[Name, pa.RecordBatch]
     admitted: Admitted
 
@@ -194,7 +194,7 @@ class KeyedStates(_States):
     def _stage(run: Running) -> Stage[Any, Any]:
         return run.operator.keyed
 
-    def step(self, batches: Mapping[Delivery, Batch], watermark: int) -> tuple[dict[Name, pa.RecordBatch], dict[Name, pa.RecordBatch]]:
+    def step(self, batches: Mapping[Delivery, Batch], watermark: int) -> tuple[dict[Name, pa.Table], dict[Name, pa.RecordBatch]]:
         """Changes and emitted rows."""
         changes, emitted = {}, {}
         for name, run in self.plan.items():
@@ -218,7 +218,7 @@ class RelationalStates(_States):
     def _with_stage(plan: Plan) -> Plan:
         return {name: run for name, run in plan.items() if run.operator.relational is not None}
 
-    def step(self, emitted: Mapping[Name, Sequence[pa.RecordBatch]], dictionary: EntityDictionary, watermark: int) -> dict[Name, pa.RecordBatch]:
+    def step(self, emitted: Mapping[Name, Sequence[pa.RecordBatch]], dictionary: EntityDictionary, watermark: int) -> dict[Name, pa.Table]:
         """Changes from emitted rows and from timers."""
         found = {}
         for name, run in self.plan.items():
@@ -284,7 +284,7 @@ class RelationalPartition:
         """Whether no operator has a relational state."""
         return not self.relational.plan
 
-    def take(self, emitted: Mapping[Name, Sequence[pa.RecordBatch]], watermark: int) -> dict[Name, pa.RecordBatch]:
+    def take(self, emitted: Mapping[Name, Sequence[pa.RecordBatch]], watermark: int) -> dict[Name, pa.Table]:
         """Changes from this partition's emitted rows and from timers."""
         return self.relational.step(emitted, self.dictionary, watermark)
 

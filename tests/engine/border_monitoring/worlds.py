@@ -36,7 +36,7 @@ def batch_of(rows: Sequence[Row], dictionary: EntityDictionary) -> Batch:
     return Batch(pa.RecordBatch.from_pylist([dict(row) for row in rows], schema=SCHEMA), dictionary)
 
 
-def answers_in(changes: pa.RecordBatch, queries: Sequence[RegisteredQuery]) -> Counter[Answer]:
+def answers_in(changes: pa.Table, queries: Sequence[RegisteredQuery]) -> Counter[Answer]:
     """Changes in the form of the oracle's answers; the evidence must name its event's entity."""
     found: Counter[Answer] = Counter()
     for row in changes.to_pylist():

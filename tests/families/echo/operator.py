@@ -43,7 +43,7 @@ class KeyedEcho(Stage[EchoIndex, Latest]):
         route = pa.array(batch.t % 7, pa.int64())
         return Output(state, concat(asserted), batch.rows.append_column(ROUTE, route))
 
-    def _newest(self, position: int, query: RegisteredQuery, state: Latest, batch: Batch) -> pa.RecordBatch:
+    def _newest(self, position: int, query: RegisteredQuery, state: Latest, batch: Batch) -> pa.Table:
         mine, kept = state[name_of(query)], query.specification.where.mask(batch)
         rows: list[tuple[int, int, int]] = []
         names: list[str] = []
@@ -118,7 +118,7 @@ class EchoOperator(Operator[EchoIndex]):
         return EchoIndex(tuple(queries))
 
 
-def changes_of(batch: Batch, query: int, kind: str, entity: Any, t: Any, seq: Any, weight: Any) -> pa.RecordBatch:
+def changes_of(batch: Batch, query: int, kind: str, entity: Any, t: Any, seq: Any, weight: Any) -> pa.Table:
     """One change for each row, with the row as evidence."""
     n = len(t)
     nowhere = np.full(n, np.nan)

@@ -32,7 +32,7 @@ class FaultyStage(Stage[Index, State]):
                 state[position][entity] += 1
                 _fault(index, query, row[TIME])
                 found.append(_change(position, row, entity, state[position][entity]))
-        return Output(state, pa.RecordBatch.from_pylist(found, schema=CHANGES))
+        return Output(state, pa.Table.from_pylist(found, schema=CHANGES))
 
     def migrate(self, index: Index, parts: Sequence[tuple[Index, State]]) -> State:
         known = {query.key: count for old, counts in reversed(parts) for query, count in zip(old, counts, strict=True)}

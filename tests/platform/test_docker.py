@@ -72,6 +72,24 @@ def test_pinning_adds_digests_and_replaces_old_ones(tmp_path: Path) -> None:
     assert without_digest(f"A_IMAGE=a/b:1.2-c\nB_IMAGE=d:3.4-e@{answer}\n") == ["a/b:1.2-c"], "`make check` names it"
 
 
+def test_processes_that_evaluate_begin_with_the_kernels_of_the_image(tmp_path: Path) -> None:
+    """The entry itself, in a folder in place of the image's, with programs that only say what they were asked."""
+    (tmp_path / "kernels").mkdir()
+    (tmp_path / "kernels" / "one.nbi").write_text("compiled")
+    entry = (ROOT / "docker" / "entry").read_text().replace("cd /app", f"cd {tmp_path}")
+    stands_in = tmp_path / "bin" / "python"
+    stands_in.parent.mkdir()
+    stands_in.write_text("#!/bin/sh\n")
+    stands_in.chmod(0o755)
+    for role, evaluates in (("web", True), ("worker", True), ("job", True), ("backtest", True), ("publisher", False), ("ingest", False)):
+        cache = tmp_path / f"cache of {role}"
+        environment = {"PATH": f"{stands_in.parent}:{os.environ['PATH']}", "NUMBA_CACHE_DIR": str(cache)}
+        for _ in range(2):
+            subprocess.run(["sh", "-c", entry, "entry", role], env=environment, check=True)
+        assert [path.name for path in cache.glob("*")] == ["one.nbi"] * evaluates, role
+    assert "NUMBA_CACHE_DIR=/app/kernels python -m webapp.demo.kernels" in (ROOT / "docker" / "Dockerfile").read_text()
+
+
 def test_every_secret_of_the_containers_is_in_the_example() -> None:
     wanted = set(re.findall(r"\$\{(\w+):\?", (ROOT / "docker" / "compose.yaml").read_text())) - IMAGES.keys()
     assert wanted <= set(re.findall(r"^(\w+)=", (ROOT / "docker" / ".env.example").read_text(), re.M))

@@ -117,7 +117,7 @@ def read(message: bytes, symbols: Symbols) -> Lists:
     )
 
 
-class Message(NamedTuple):
+class LocalMessage(NamedTuple):
     """The lists of a keyed partition at a query time. Partitions are named by the seq of the first row that they read."""
 
     query_time: int
@@ -134,13 +134,13 @@ class LocalResults:
     """
 
     now: dict[int, bytes] = field(default_factory=dict)
-    later: list[Message] = field(default_factory=list)
-    ahead: list[Message] = field(default_factory=list, compare=False)
+    later: list[LocalMessage] = field(default_factory=list)
+    ahead: list[LocalMessage] = field(default_factory=list, compare=False)
     _read: dict[int, tuple[bytes, Lists]] = field(default_factory=dict, repr=False, compare=False)
     _together: tuple[list[bytes], Lists] | None = field(default=None, repr=False, compare=False)
     _counting: dict[int, bytes] = field(default_factory=dict, repr=False, compare=False)
 
-    def take(self, settled: Sequence[Message], ahead: Sequence[Message]) -> None:
+    def take(self, settled: Sequence[LocalMessage], ahead: Sequence[LocalMessage]) -> None:
         """Adds the messages of a step; all messages of a query time come before it is decided."""
         self.later = sorted([*self.later, *settled])
         self.ahead = list(ahead)

@@ -15,7 +15,7 @@ from engine.event_calculus.answers import NEVER
 from engine.event_calculus.arrivals import InputRows
 from engine.event_calculus.evaluation import Evaluation
 from engine.event_calculus.intervals import INF, Ints
-from engine.event_calculus.local_results import Message, encode_lists
+from engine.event_calculus.local_results import LocalMessage, encode_lists
 from engine.event_calculus.partitioning import Partitioning
 from engine.event_calculus.state import WindowState
 from engine.event_calculus.syntax import Indicator
@@ -51,7 +51,7 @@ class NonRelational:
             state.partition = seq
         self.windows.take(state.windows, rows, int(t[0]), NEVER, t, arrived)
 
-    def advance(self, state: EntityState, clock: int) -> list[Message]:
+    def advance(self, state: EntityState, clock: int) -> list[LocalMessage]:
         """The messages about the query times that the feed's clock has passed."""
         own, found = state.windows, []
         own.clock = max(own.clock, clock)
@@ -59,7 +59,7 @@ class NonRelational:
             lists = encode_lists(self.partitioning, decision.evaluation, quiet=not any(len(part) for parts in own.rows.values() for part in parts))
             digest = blake2b(lists, digest_size=_DIGEST_BYTES).digest()
             if digest != state.sent:
-                found.append(Message(decision.query_time, state.partition, lists))
+                found.append(LocalMessage(decision.query_time, state.partition, lists))
             if digest != state.sent or self._leaves(decision.evaluation):
                 # The next query time must not be skipped, because a change may continue, and ended intervals leave the window.
                 state.sent, own.idle = digest, 0
@@ -73,11 +73,11 @@ class NonRelational:
             evaluation.events[node].n for node in self.partitioning.sent if node.kind == "event"
         )
 
-    def ahead(self, state: EntityState) -> list[Message]:
+    def ahead(self, state: EntityState) -> list[LocalMessage]:
         """The lists at the next query time, in case the input ends here."""
         own = state.windows
         if own.first_time == NEVER:
             return []
         query_time = self.windows.next_query(own)
         evaluation, _ = self.windows.evaluate(own, query_time)
-        return [Message(query_time, state.partition, encode_lists(self.partitioning, evaluation, quiet=False))]
+        return [LocalMessage(query_time, state.partition, encode_lists(self.partitioning, evaluation, quiet=False))]

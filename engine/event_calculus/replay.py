@@ -12,8 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from engine.event_calculus.answers import reported_keys
+from engine.event_calculus.compiled_query import CalculusIndex
 from engine.event_calculus.intervals import Ints
-from engine.event_calculus.operator import CalculusIndex, CalculusOperator
+from engine.event_calculus.operator import CalculusOperator
 from engine.event_calculus.shapes import base_name
 from engine.event_calculus.state import WindowState
 from engine.event_calculus.tables import stack

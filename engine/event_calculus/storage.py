@@ -12,7 +12,7 @@ import numpy.typing as npt
 from engine.event_calculus.arrivals import InputRows
 from engine.event_calculus.intervals import Intervals
 from engine.event_calculus.levels import Node
-from engine.event_calculus.local_results import LocalResults, Message
+from engine.event_calculus.local_results import LocalMessage, LocalResults
 from engine.event_calculus.memory import EndedSources, Memory, OpenStarts, SimpleCarry
 from engine.event_calculus.state import WindowState
 from engine.event_calculus.tables import SYMBOL, FluentTable, Symbols, Table
@@ -103,7 +103,7 @@ def _load(entry: dict[str, Any], get: Any) -> WindowState:
     if entry["local_results"] is not None:
         now, later = entry["local_results"]
         state.local_results = LocalResults({partition: get(place).tobytes() for partition, place in now})
-        state.local_results.later = [Message(moment, partition, get(place).tobytes()) for moment, partition, place in later]
+        state.local_results.later = [LocalMessage(moment, partition, get(place).tobytes()) for moment, partition, place in later]
     # States of the previous release have applied all of them.
     state.beginnings = [(arrived, t) for arrived, t in entry.get("beginnings", ())]
     for name, value in zip(_COUNTERS, entry["counters"], strict=True):

@@ -68,48 +68,60 @@ def _bucket(at: int, a: int, b: int, c: int, mask: int) -> int:
 @njit(cache=True, nogil=True)
 def candidates(at: Ints, entity: Any, bits: Any, points: Floats, cell: Any, new: int, far: float, symmetric: bool, dimensions: int) -> Any:
     """Pairs of rows of one T in neighbouring cells whose squared chord is at most `far`, of different entities and fitting roles."""
-    n = len(at)
-    size = 64
+    n, size = len(at), 64
     while size < 2 * n:
         size *= 2
     head = np.full(size, -1, np.int64)
     after = np.full(n, -1, np.int64)
-    room, found = 1024, 0
-    one, other = np.empty(room, np.int64), np.empty(room, np.int64)
-    lowest = -1 if dimensions == 3 else 0
+    one, other, found = np.empty(1024, np.int64), np.empty(1024, np.int64), 0
+    around = _around(dimensions)
     for i in range(n):
         if bits[i] & (OUTSIDE | WAITING):
             continue
-        if i >= new:
-            for dx in range(-1, 2):
-                for dy in range(-1, 2):
-                    for dz in range(lowest, -lowest + 1):
-                        a, b, c = cell[i, 0] + dx, cell[i, 1] + dy, cell[i, 2] + dz
-                        j = head[_bucket(at[i], a, b, c, size - 1)]
-                        while j >= 0:
-                            if at[j] == at[i] and cell[j, 0] == a and cell[j, 1] == b and cell[j, 2] == c and entity[j] != entity[i]:
-                                u, v, w = points[i, 0] - points[j, 0], points[i, 1] - points[j, 1], points[i, 2] - points[j, 2]
-                                chord = u * u + v * v + w * w
-                                if chord <= far:
-                                    if found + 2 > room:
-                                        if room > MOST_PAIRS:
-                                            return None, None
-                                        room *= 2
-                                        wider, widest = np.empty(room, np.int64), np.empty(room, np.int64)
-                                        wider[:found], widest[:found] = one[:found], other[:found]
-                                        one, other = wider, widest
-                                    if symmetric:
-                                        if bits[i] & FIRST_ROLE and bits[j] & FIRST_ROLE:
-                                            one[found], other[found] = (i, j) if entity[i] < entity[j] else (j, i)
-                                            found += 1
-                                    else:
-                                        if bits[i] & FIRST_ROLE and bits[j] & SECOND_ROLE:
-                                            one[found], other[found] = i, j
-                                            found += 1
-                                        if bits[j] & FIRST_ROLE and bits[i] & SECOND_ROLE:
-                                            one[found], other[found] = j, i
-                                            found += 1
-                            j = after[j]
+        for k in range(len(around) if i >= new else 0):
+            a, b, c = cell[i, 0] + around[k, 0], cell[i, 1] + around[k, 1], cell[i, 2] + around[k, 2]
+            j = head[_bucket(at[i], a, b, c, size - 1)]
+            while j >= 0:
+                is_there = at[j] == at[i] and cell[j, 0] == a and cell[j, 1] == b and cell[j, 2] == c
+                if is_there and entity[j] != entity[i] and _squared_chord(points, i, j) <= far:
+                    if found + 2 > len(one):
+                        if found > MOST_PAIRS:
+                            return None, None
+                        one, other = np.append(one, one), np.append(other, other)
+                    forwards, backwards = _orders(bits[i], bits[j], symmetric, entity[i] < entity[j])
+                    if forwards:
+                        one[found], other[found] = i, j
+                        found += 1
+                    if backwards:
+                        one[found], other[found] = j, i
+                        found += 1
+                j = after[j]
         bucket = _bucket(at[i], cell[i, 0], cell[i, 1], cell[i, 2], size - 1)
         after[i], head[bucket] = head[bucket], i
     return one[:found], other[:found]
+
+
+@njit(cache=True, nogil=True)
+def _around(dimensions: int) -> Any:
+    """A cell and its neighbours, as differences."""
+    found = np.zeros((3**dimensions, 3), np.int64)
+    for k in range(len(found)):
+        found[k, 0], found[k, 1] = k % 3 - 1, k // 3 % 3 - 1
+        if dimensions == 3:
+            found[k, 2] = k // 9 - 1
+    return found
+
+
+@njit(cache=True, nogil=True)
+def _squared_chord(points: Floats, i: int, j: int) -> float:
+    u, v, w = points[i, 0] - points[j, 0], points[i, 1] - points[j, 1], points[i, 2] - points[j, 2]
+    return float(u * u + v * v + w * w)
+
+
+@njit(cache=True, nogil=True)
+def _orders(bits: int, others: int, symmetric: bool, is_less: bool) -> tuple[bool, bool]:
+    """Whether two places are a pair in this order, and in the other. A pair without order has the lesser entity first."""
+    if symmetric:
+        both = bits & others & FIRST_ROLE != 0
+        return both and is_less, both and not is_less
+    return bits & FIRST_ROLE != 0 and others & SECOND_ROLE != 0, others & FIRST_ROLE != 0 and bits & SECOND_ROLE != 0

@@ -341,6 +341,15 @@ def _is_new(plan: Any, points: Any, status: Any, on: Any, ranked: Any, q: Any, e
     return is_new, score
 
 
+@kernel(inline=True)
+def _next_evaluation(forced_k: Any, due: Any, switches: Any, switched: Any) -> Any:
+    """NEVER if there is none."""
+    k = forced_k
+    for s in range(len(due)):
+        k = min(k, due[s])
+    return min(k, switches.k[switched]) if switched < len(switches.k) else k
+
+
 @njit(cache=True, nogil=True)
 def advance(plan, points, status, clock, request, switches, on):  # type: ignore[no-untyped-def]
     """Evaluates one clock as requested. Returns (events, points entered, points left, evaluations).
@@ -363,11 +372,7 @@ def advance(plan, points, status, clock, request, switches, on):  # type: ignore
     forced_k = NEVER if forced == NEVER else forced // every + 1
     switched = 0
     while True:
-        k = forced_k
-        for s in range(len(series)):
-            k = min(k, due[s])
-        if switched < len(switches.k):
-            k = min(k, switches.k[switched])
+        k = _next_evaluation(forced_k, due, switches, switched)
         if k == NEVER or k * every > last:
             break
         at = k * every

@@ -17,6 +17,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -274,7 +275,9 @@ def _leave(work: Callable[[], None]) -> NoReturn:
     except Exception:
         traceback.print_exc()
     finally:
-        sys.stderr.flush()
+        # To a file nothing can be written any more; a library's warning must not cost the answer.
+        with suppress(OSError):
+            sys.stderr.flush()
         os._exit(status)
 
 

@@ -47,6 +47,10 @@ def run(request, data):
     if request.get("nothing whole"):
         os.write(1, b'{"a": 1' + bytes(1) + b'x}\\n')
         os._exit(0)
+    if request.get("warn"):
+        import logging
+        logging.getLogger("a library").warning("something may be wrong")
+        return {"warned": True}
     if request.get("crash"):
         ctypes.string_at(0)
     if request.get("linger"):
@@ -100,22 +104,24 @@ child.main(sys.argv[1])
 WALLED = not confinement.gaps()
 
 
-def start_of(kind: str) -> subprocess.Popen[bytes]:
+def start_of(kind: str, errors: Any = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
     """A child of this kind, running the hostile program."""
     return subprocess.Popen(
         [sys.executable, "-c", TRIES, kind],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
+        stderr=errors,
         env=confinement.child_environment(),
         cwd=confinement.ROOT,
         start_new_session=True,
     )
 
 
-def ask(kind: str, *requests: dict[str, Any], seconds: float = 20, memory: int = 1 << 30) -> tuple[list[dict[str, Any]], int]:
+def ask(
+    kind: str, *requests: dict[str, Any], seconds: float = 20, memory: int = 1 << 30, errors: Any = subprocess.DEVNULL
+) -> tuple[list[dict[str, Any]], int]:
     """The answers of a child of this kind to consecutive requests, and the exit status of the last request."""
-    process = start_of(kind)
+    process = start_of(kind, errors)
     assert process.stdin is not None and process.stdout is not None
     answers, status = [], 0
     with process, process.stdin:
@@ -136,6 +142,12 @@ def request_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any
     (tmp_path / "log").mkdir()
     (tmp_path / "var").mkdir()
     return {"folder": str(tmp_path / "log"), "var": str(tmp_path / "var")}
+
+
+@pytest.mark.parametrize("kind", ["engine", "parsers", "inspections"])
+def test_a_warning_costs_no_answer_where_errors_go_to_a_file(kind: str, request_of: dict[str, Any], tmp_path: Path) -> None:
+    with (tmp_path / "errors.log").open("ab") as errors:
+        assert ask(kind, {**request_of, "warn": True}, errors=errors) == ([{"warned": True}], 0)
 
 
 @pytest.mark.skipif(not WALLED, reason="this system has no Landlock or no seccomp")

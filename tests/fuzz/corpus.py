@@ -9,6 +9,7 @@ import sqlite3
 import struct
 import tempfile
 import zipfile
+from collections.abc import Sequence
 from contextlib import closing
 from functools import cache
 from pathlib import Path
@@ -42,11 +43,15 @@ def zipped(files: dict[str, bytes]) -> bytes:
     return written.getvalue()
 
 
-def a_shapefile() -> dict[str, bytes]:
+HOLED = [[(0, 0), (0, 10), (10, 10), (10, 0), (0, 0)], [(2, 2), (4, 2), (4, 4), (2, 2)]]
+
+
+def a_shapefile(*rings: Sequence[tuple[float, float]]) -> dict[str, bytes]:
+    """Without rings, a square with a hole."""
     parts = {name: io.BytesIO() for name in ("shp", "shx", "dbf")}
     with shapefile.Writer(**parts) as writer:
         writer.field("NAME", "C")
-        writer.poly([[(0, 0), (0, 10), (10, 10), (10, 0), (0, 0)], [(2, 2), (4, 2), (4, 4), (2, 2)]])
+        writer.poly(rings or HOLED)
         writer.record("pier")
     return {f"areas/piers.{name}": part.getvalue() for name, part in parts.items()}
 

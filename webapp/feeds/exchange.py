@@ -39,11 +39,11 @@ MEDIA = {
 # -- reading ----------------------------------------------------------------------------------------------------------------------
 
 
-def read_features(data: bytes, *, name_field: str | None = None) -> list[Feature]:
-    """The regions in a file, read by a caged process. Raises Refused when the file as a whole cannot be read."""
+def read_features(data: bytes, *, geographic: bool, name_field: str | None = None) -> list[Feature]:
+    """The regions in a file for a feed, read by a caged process. Raises Refused when the file as a whole cannot be read."""
     if len(data) > FILE_BYTES:
         raise refuse("/file", Message("The file has more than {most} MB.", most=FILE_BYTES // 1_000_000))
-    work = Work("webapp.feeds.region_files", {"name_field": name_field}, SECONDS, MEMORY_BYTES, data)
+    work = Work("webapp.feeds.region_files", {"name_field": name_field, "geographic": geographic}, SECONDS, MEMORY_BYTES, data)
     try:
         status, written = PARSERS.ask(work)
     except TookTooLong as error:
@@ -119,7 +119,7 @@ def _to_csv(regions: Sequence[Exported], geographic: bool) -> bytes:
     writer.writerow(["name", "tags", "wkt"])
     for region in regions:
         shape = polygon_of(region.document, geographic=geographic)
-        writer.writerow([harmless(region.name), harmless(" ".join(region.tags)), shapely.to_wkt(shape, rounding_precision=-1)])
+        writer.writerow([harmless(region.name), harmless(",".join(region.tags)), shapely.to_wkt(shape, rounding_precision=-1)])
     return text.getvalue().encode()
 
 
@@ -127,7 +127,7 @@ def _to_gdal(regions: Sequence[Exported], kind: str, geographic: bool) -> bytes:
     shapes = shapely.to_wkb(np.array([polygon_of(region.document, geographic=geographic) for region in regions], dtype=object))
     multi = any(region.document.get("type") == "MultiPolygon" for region in regions)
     names = np.array([region.name for region in regions], dtype=object)
-    tags = np.array([" ".join(region.tags) for region in regions], dtype=object)
+    tags = np.array([",".join(region.tags) for region in regions], dtype=object)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"regions.{kind}"
         pyogrio.raw.write(

@@ -176,7 +176,7 @@ class RegionView(OfFeedView):
         imported = services.regions_import(
             owner=person(request),
             feed=data["feed"],
-            features=read_features(data["file"].read(), name_field=data["name_field"] or None),
+            features=read_features(data["file"].read(), geographic=data["feed"].crs == "geographic", name_field=data["name_field"] or None),
             tags=data["tags"].split(","),
             partial=data["partial"],
             dry_run=data["dry_run"],

@@ -11,12 +11,15 @@ import csv
 import encodings.aliases
 import io
 import json
+import re
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any
 
+import numpy as np
 import shapefile
 import shapely
 
@@ -24,7 +27,8 @@ from engine.model.faults import Fault, Refused, refuse
 from engine.model.messages import Message
 from webapp.feeds.region_formats import geopackage, kml_gpx, shapefiles
 from webapp.feeds.region_formats.archives import unpacked
-from webapp.feeds.region_formats.shapes import Properties, Shapes
+from webapp.feeds.region_formats.shapes import Properties, Shapes, geometry_or_fault
+from webapp.feeds.region_formats.systems import Conversion, from_epsg, unchanged
 
 FILE_BYTES = 20_000_000
 FEATURES = 5_000
@@ -32,7 +36,13 @@ CORNERS = 300_000
 """Of all regions of a file together."""
 VALUES = 1_500_000
 """Numbers and texts of all regions together: a corner has two."""
+FAR_FROM_DEGREES = 1_000
+NOT_DEGREES = Message(
+    "Its corners are not in degrees, and the file does not say in which coordinate reference system they are: "
+    "convert it to longitude and latitude (EPSG:4326), or put the .prj file into the archive of a Shapefile."
+)
 NAME_FIELDS = ("name", "Name", "NAME", "title", "id")
+_EPSG = re.compile(r"^(?:urn:ogc:def:crs:EPSG:[\d.]*:|EPSG:)(\d{4,6})$")
 
 
 @dataclass(frozen=True)
@@ -61,7 +71,10 @@ def warm_up() -> None:
         for name, part in parts.items():
             archive.writestr(f"x.{name}", part.getvalue())
     for data in (b"{}", b"<kml><Placemark/></kml>", b"name,wkt\na,POINT (0 0)\n", packed.getvalue(), b"SQLite format 3\x00"):
-        run({"name_field": None}, data)
+        run({"name_field": None, "geographic": True}, data)
+    # PROJ opens its database.
+    if (convert := from_epsg(25832)) is not None:
+        convert(shapely.Point(500_000, 5_700_000))
 
 
 def _written(feature: Feature) -> dict[str, Any]:
@@ -71,7 +84,7 @@ def _written(feature: Feature) -> dict[str, Any]:
 def run(request: Mapping[str, Any], data: bytes) -> dict[str, Any]:
     """The program's work: `features`, or `faults` when the file as a whole cannot be read."""
     try:
-        return {"features": [_written(feature) for feature in features_of(data, request["name_field"])]}
+        return {"features": [_written(feature) for feature in features_of(data, request["name_field"], geographic=request["geographic"])]}
     except Refused as refused:
         return {"faults": [fault.to_json() for fault in refused.faults]}
     except OSError:
@@ -79,13 +92,15 @@ def run(request: Mapping[str, Any], data: bytes) -> dict[str, Any]:
         return {"faults": [Fault("/file", Message("The file cannot be read.")).to_json()]}
 
 
-def features_of(data: bytes, name_field: str | None) -> list[Feature]:
-    """The regions in a file. Raises Refused when the file as a whole cannot be read."""
+def features_of(data: bytes, name_field: str | None, *, geographic: bool) -> list[Feature]:
+    """The regions in a file; of a `geographic` feed, in longitude and latitude. Raises Refused when the file as a whole cannot be read."""
     if len(data) > FILE_BYTES:
         raise refuse("/file", Message("The file has more than {most} MB.", most=FILE_BYTES // 1_000_000))
     features: list[Feature] = []
     corners = values = 0
-    for feature in _features(data, name_field):
+    for feature in _features(data, name_field, geographic):
+        if geographic and feature.fault is None and _is_far_from_degrees(feature.geometry):
+            feature = replace(feature, geometry=None, fault=NOT_DEGREES)
         if len(features) == FEATURES:
             raise refuse("/file", Message("The file has more than {most:,} regions.", most=FEATURES))
         features.append(feature)
@@ -106,15 +121,30 @@ def features_of(data: bytes, name_field: str | None) -> list[Feature]:
     return features
 
 
-def _features(data: bytes, name_field: str | None) -> Iterator[Feature]:
+def _features(data: bytes, name_field: str | None, geographic: bool) -> Iterator[Feature]:
     kind = format_of(data)
     if kind == "zip":
         kind, data = unpacked(data)
     if kind == "geojson":
-        yield from _geojson(data, name_field)
-    else:
-        for row, (properties, geometry) in enumerate(_READERS[kind](data), start=1):
-            yield _from_shape(row, _name(properties, name_field), geometry)
+        yield from _geojson(data, name_field, geographic)
+        return
+    readers = {
+        "csv": _csv,
+        "xml": kml_gpx.shapes_of,
+        "shp": partial(shapefiles.shapes_of, geographic=geographic),
+        "gpkg": partial(geopackage.shapes_of, geographic=geographic),
+    }
+    for row, (properties, geometry) in enumerate(readers[kind](data), start=1):
+        yield replace(_from_shape(row, _name(properties, name_field), geometry), tags=_tags(properties))
+
+
+def _is_far_from_degrees(geometry: Any) -> bool:
+    """Whether a corner is so far out that its coordinates are metres rather than mistaken degrees."""
+    try:
+        return bool(np.abs(shapely.from_geojson(json.dumps(geometry)).bounds).max() > FAR_FROM_DEGREES)
+    except (ValueError, TypeError, AttributeError, shapely.errors.GEOSException):
+        # The region's own check says what is wrong with it.
+        return False
 
 
 def format_of(data: bytes) -> str:
@@ -130,7 +160,7 @@ def format_of(data: bytes) -> str:
 # -- GeoJSON and CSV ----------------------------------------------------------------------------------------------------------------
 
 
-def _geojson(data: bytes, name_field: str | None) -> Iterator[Feature]:
+def _geojson(data: bytes, name_field: str | None, geographic: bool) -> Iterator[Feature]:
     try:
         document = json.loads(data.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
@@ -143,13 +173,31 @@ def _geojson(data: bytes, name_field: str | None) -> Iterator[Feature]:
         items = [document if document.get("type") == "Feature" else {"type": "Feature", "geometry": document}]
     if not isinstance(items, list):
         raise refuse("/file", Message("The FeatureCollection has no list of features."))
+    convert = _conversion_of(document) if geographic else unchanged
     for row, item in enumerate(items, start=1):
         members = item.get("properties") if isinstance(item, dict) else None
         properties: dict[str, Any] = members if isinstance(members, dict) else {}
         geometry = item.get("geometry") if isinstance(item, dict) else None
         circle = properties.get("circle")
-        tags = [str(tag) for tag in properties.get("tags", [])] if isinstance(properties.get("tags"), list) else []
-        yield Feature(row, _name(properties, name_field), circle if isinstance(circle, dict) else _without_height(geometry), tags=tags)
+        tags = _tags(properties)
+        shape = circle if isinstance(circle, dict) else _without_height(geometry)
+        if convert is not unchanged and not isinstance(circle, dict):
+            yield replace(_from_shape(row, _name(properties, name_field), geometry_or_fault(_converted_by(convert), shape)), tags=tags)
+        else:
+            yield Feature(row, _name(properties, name_field), shape, tags=tags)
+
+
+def _conversion_of(document: Mapping[str, Any]) -> Conversion:
+    """For the member `crs` of the first GeoJSON (2008), which programs still write."""
+    try:
+        found = _EPSG.search(document["crs"]["properties"]["name"])
+    except (KeyError, TypeError):
+        return unchanged
+    return (found and from_epsg(int(found[1]))) or unchanged
+
+
+def _converted_by(convert: Conversion) -> Conversion:
+    return lambda shape: convert(shapely.from_geojson(json.dumps(shape)))
 
 
 def _without_height(geometry: Any) -> Any:
@@ -197,7 +245,7 @@ def _from_shape(row: int, name: str, geometry: Any) -> Feature:
     geometry = shapely.force_2d(geometry)
     if geometry.geom_type == "GeometryCollection" and len(geometry.geoms) == 1:
         geometry = geometry.geoms[0]
-    if geometry.geom_type == "MultiLineString" and len(geometry.geoms) == 1:
+    if geometry.geom_type in ("MultiLineString", "MultiPolygon") and len(geometry.geoms) == 1:
         geometry = geometry.geoms[0]
     if geometry.geom_type == "LineString" and len(geometry.coords) >= 4 and geometry.is_closed:
         geometry = shapely.Polygon(geometry)
@@ -206,12 +254,16 @@ def _from_shape(row: int, name: str, geometry: Any) -> Feature:
     return Feature(row, name, json.loads(shapely.to_geojson(geometry)))
 
 
+def _tags(properties: Properties) -> list[str]:
+    """A list in GeoJSON; a text with commas in the other formats, as the export writes them."""
+    tags = properties.get("tags")
+    parts = tags if isinstance(tags, list) else tags.split(",") if isinstance(tags, str) else []
+    return [tag for tag in (str(part).strip() for part in parts) if tag]
+
+
 def _name(properties: Properties, name_field: str | None) -> str:
     fields = (name_field,) if name_field else NAME_FIELDS
     value = next((properties[key] for key in fields if properties.get(key) not in (None, "")), "")
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return "".join(c for c in str(value).strip() if c.isprintable())[:100]
-
-
-_READERS: Mapping[str, Callable[[bytes], Shapes]] = {"csv": _csv, "xml": kml_gpx.shapes_of, "shp": shapefiles.shapes_of, "gpkg": geopackage.shapes_of}

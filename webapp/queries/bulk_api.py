@@ -26,6 +26,7 @@ from webapp.config.openapi import schema_of
 from webapp.config.parsers import Json
 from webapp.config.related import BoundedListField
 from webapp.feeds.exchange import read_features
+from webapp.feeds.models import Feed
 from webapp.feeds.of_feed import FeedNameField
 from webapp.feeds.region_files import FILE_BYTES, Feature
 from webapp.queries.api import ChannelsOfUser
@@ -164,7 +165,7 @@ class BulkView(APIView):
         serializer = BulkQueriesSerializer(data=request.data, context={"request": request, "view": self})
         serializer.is_valid(raise_exception=True)
         data = dict(serializer.validated_data)
-        features = _features(data.pop("file", None), data.pop("geojson", None), data.pop("name_field"))
+        features = _features(data["feed"], data.pop("file", None), data.pop("geojson", None), data.pop("name_field"))
         channels = data.pop("channels", ())
         with transaction.atomic():
             outcome = queries_register(owner=person(request), features=features, **data)
@@ -213,13 +214,13 @@ class RemoveView(APIView):
         return Response(answer, status=200 if outcome.stored or data["dry_run"] else 400)
 
 
-def _features(file: Any, geojson: Any, name_field: str) -> list[Feature]:
+def _features(feed: Feed, file: Any, geojson: Any, name_field: str) -> list[Feature]:
     if (file is None) == (geojson is None):
         raise ValidationError({"file": Message("Send either a file or geojson.")})
     if file is not None and file.size > FILE_BYTES:
         raise ValidationError({"file": Message("The file has more than {most} MB.", most=FILE_BYTES // 1_000_000)})
     data = file.read() if file is not None else json.dumps(geojson).encode()
-    return read_features(data, name_field=name_field or None)
+    return read_features(data, geographic=feed.crs == "geographic", name_field=name_field or None)
 
 
 def _answer(registered: Registered, *, stored: bool, sentence: str | None) -> BulkAnswer:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import struct
 import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyproj
 import pytest
 import shapely
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -80,6 +82,58 @@ def test_a_region_with_many_vertices_survives_a_table(sent: Callable[..., Any]) 
     circle = shapely.Point(0, 0).buffer(10, quad_segs=2_000)
     assert len(circle.wkt) > 200_000
     assert sent(f'name,wkt\ncircle,"{circle.wkt}"\n'.encode()).status_code == 200
+
+
+# -- where it lies ----------------------------------------------------------------------------------------------------------------------
+
+
+CORNERS = ((500_000, 5_700_000), (501_000, 5_700_000), (501_000, 5_701_000), (500_000, 5_701_000), (500_000, 5_700_000))
+"""Metres in UTM zone 32 (ETRS89); the first lies on the meridian of 9 degrees."""
+NORTH = 51.4511813
+SYSTEM = pyproj.CRS.from_epsg(25832)
+
+
+def in_metres(kind: str, folder: Path) -> bytes:
+    if kind == "geojson":
+        crs = {"type": "name", "properties": {"name": "urn:ogc:def:crs:EPSG::25832"}}
+        geometry = {"type": "Polygon", "coordinates": [CORNERS]}
+        return json.dumps({"type": "FeatureCollection", "crs": crs, "features": [{"type": "Feature", "geometry": geometry}]}).encode()
+    if kind == "shapefile":
+        return zipped({**a_shapefile(CORNERS), "areas/piers.prj": SYSTEM.to_wkt("WKT1_ESRI").encode()})
+    blob = b"GP\x00\x01" + struct.pack("<i", 7) + shapely.to_wkb(shapely.Polygon(CORNERS))
+    organization = ("EPSG", 25832, "undefined") if kind == "gpkg" else ("somebody", 1, SYSTEM.to_wkt())
+    return a_geopackage(
+        folder,
+        "CREATE TABLE gpkg_spatial_ref_sys (srs_name TEXT, srs_id INTEGER, organization TEXT, organization_coordsys_id INTEGER, definition TEXT)",
+        "INSERT INTO gpkg_spatial_ref_sys VALUES ('s', 7, '{}', {}, '{}')".format(*(str(one).replace("'", "''") for one in organization)),
+        f"UPDATE piers SET geom = x'{blob.hex()}'",
+    )
+
+
+@pytest.fixture
+def sent_to_sea(people: SimpleNamespace, client_of: Callable[..., APIClient], sent: Callable[..., Any]) -> Callable[[bytes], Any]:
+    client_of(people.owner).post("/api/v1/feeds/", {"name": "sea", "title": "Sea", "crs": "geographic"})
+    return lambda data: sent(data, feed="sea")
+
+
+@pytest.mark.parametrize("kind", ["shapefile", "gpkg", "gpkg with a definition", "geojson"])
+def test_corners_in_the_system_that_a_file_states_become_degrees(kind: str, sent_to_sea: Callable[[bytes], Any], tmp_path: Path) -> None:
+    answer = sent_to_sea(in_metres(kind, tmp_path))
+    assert answer.status_code == 200, answer.content
+    west, south, east, north = answer.json()["created"][0]["bbox"]
+    assert west == pytest.approx(9, abs=1e-7) and south == pytest.approx(NORTH, abs=1e-6)
+    assert east - west == pytest.approx(0.0144, abs=1e-4) and north - south == pytest.approx(0.009, abs=1e-4)
+
+
+def test_corners_on_a_plane_stay_as_they_are(sent: Callable[..., Any], tmp_path: Path) -> None:
+    assert sent(in_metres("shapefile", tmp_path)).json()["created"][0]["bbox"] == [500_000, 5_700_000, 501_000, 5_701_000]
+
+
+@pytest.mark.parametrize("definition", [None, b"", b"PROJCS[", b"".join(b"%d," % n for n in range(6_000))], ids=["none", "empty", "cut", "long"])
+def test_metres_of_an_unknown_system_are_refused_with_the_remedy(definition: bytes | None, sent_to_sea: Callable[[bytes], Any]) -> None:
+    parts = a_shapefile(CORNERS) if definition is None else {**a_shapefile(CORNERS), "areas/piers.prj": definition}
+    answer = sent_to_sea(zipped(parts))
+    assert "EPSG:4326" in str(answer.json()["refused"][0]["faults"]), answer.content
 
 
 # -- what is not read -----------------------------------------------------------------------------------------------------------------

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+import struct
+from collections.abc import Mapping
 from contextlib import closing
 from typing import Any
 
@@ -11,15 +13,16 @@ import shapely
 from engine.model.faults import refuse
 from engine.model.messages import Message
 from webapp.feeds.region_formats.shapes import Shapes, geometry_or_fault
+from webapp.feeds.region_formats.systems import Conversion, from_epsg, from_wkt, unchanged
 
-LAYERS = 100
+LAYERS = SYSTEMS = 100
 DATABASE_STEPS = 20_000_000
 """Instructions of SQLite's machine that reading a GeoPackage may take."""
 _ENVELOPES = (0, 32, 48, 48, 64)
 
 
-def shapes_of(data: bytes) -> Shapes:
-    """Rows of plain tables: views, triggers and virtual tables of the file are never executed."""
+def shapes_of(data: bytes, *, geographic: bool) -> Shapes:
+    """Rows of plain tables: views, triggers and virtual tables of the file are never executed. Of a `geographic` feed, in longitude and latitude."""
     try:
         with closing(sqlite3.connect(":memory:")) as database:
             database.deserialize(data)
@@ -37,10 +40,11 @@ def shapes_of(data: bytes) -> Shapes:
             ).fetchmany(LAYERS)
             if not layers:
                 raise refuse("/file", Message("There are no features in the GeoPackage."))
+            systems = _systems(database) if geographic and "gpkg_spatial_ref_sys" in plain else {}
             for table, column in layers:
                 if table not in plain:
                     raise refuse("/file", Message("A layer of the GeoPackage is not a plain table: views are not read."))
-                yield from _rows(database, table, column)
+                yield from _rows(database, table, column, systems)
     except (sqlite3.Error, OverflowError, UnicodeError) as error:
         raise refuse("/file", Message("The GeoPackage cannot be read: {error}", error=error)) from error
 
@@ -66,14 +70,29 @@ def _guard(database: sqlite3.Connection) -> None:
     database.set_progress_handler(count, 1_000)
 
 
-def _rows(database: sqlite3.Connection, table: str, column: str) -> Shapes:
+def _systems(database: sqlite3.Connection) -> Mapping[int, Conversion]:
+    """By the number that geometries name. The numbers -1 and 0 stand for unknown systems."""
+    rows = database.execute("SELECT srs_id, organization, organization_coordsys_id, definition FROM gpkg_spatial_ref_sys").fetchmany(SYSTEMS)
+    systems = {}
+    for number, organization, code, definition in rows:
+        is_epsg = str(organization).upper() == "EPSG" and isinstance(code, int)
+        convert = from_epsg(code) if is_epsg else from_wkt(str(definition))
+        if convert is not None and number not in (-1, 0):
+            systems[number] = convert
+    return systems
+
+
+def _rows(database: sqlite3.Connection, table: str, column: str, systems: Mapping[int, Conversion]) -> Shapes:
+    def geometry_of(blob: Any) -> Any:
+        return None if blob is None else systems.get(_system_number(blob), unchanged)(_of_blob(blob))
+
     # Columns that are hidden or computed are left out: their values come from expressions of the file.
     names = [row[1] for row in database.execute(f"PRAGMA table_xinfo({_quoted(table)})") if row[6] == 0]
     if column not in names:
         raise refuse("/file", Message("A layer of the GeoPackage has no column of geometries."))
     for values in database.execute(f"SELECT {', '.join(map(_quoted, names))} FROM {_quoted(table)}"):  # noqa: S608  Names of the file, quoted.
         properties = dict(zip(names, values, strict=True))
-        yield properties, geometry_or_fault(_of_blob, properties.pop(column))
+        yield properties, geometry_or_fault(geometry_of, properties.pop(column))
 
 
 def _quoted(name: str) -> str:
@@ -82,11 +101,19 @@ def _quoted(name: str) -> str:
 
 def _of_blob(blob: Any) -> Any:
     """A geometry in GeoPackage's binary form: a header with an envelope, then well-known binary."""
-    if blob is None:
-        return None
-    if not isinstance(blob, bytes) or not blob.startswith(b"GP") or len(blob) < 8:
-        raise ValueError(Message("no geometry of a GeoPackage"))
+    _check_header(blob)
     envelope = blob[3] >> 1 & 7
     if envelope >= len(_ENVELOPES):
         raise ValueError(Message("no geometry of a GeoPackage"))
     return shapely.from_wkb(blob[8 + _ENVELOPES[envelope] :])
+
+
+def _system_number(blob: Any) -> int:
+    """The number of the geometry's reference system, from its header."""
+    _check_header(blob)
+    return int(struct.unpack("<i" if blob[3] & 1 else ">i", blob[4:8])[0])
+
+
+def _check_header(blob: Any) -> None:
+    if not isinstance(blob, bytes) or not blob.startswith(b"GP") or len(blob) < 8:
+        raise ValueError(Message("no geometry of a GeoPackage"))

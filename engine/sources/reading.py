@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -424,11 +425,15 @@ def _remedy(form: str) -> Message:
     return Message("write it in decimal degrees such as 52.5, 13.4, or choose another column or form of places")
 
 
+_EXAMPLE = datetime(2026, 1, 31, 14, 5, tzinfo=UTC)
+"""The page shows this moment for each format."""
+
+
 def _spoken(reading: Reading) -> Message:
     form = reading.time_format
     if form in EPOCHS:
         return Message("a number since 1970 ({unit})", unit=form.removeprefix("epoch_"))
-    return Message("a whole number") if form == TICKS else untranslated("ISO 8601" if form == ISO else form)
+    return Message("a whole number") if form == TICKS else untranslated("ISO 8601" if form == ISO else _EXAMPLE.strftime(form))
 
 
 @cache

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 
 from engine.model.feed import CORE_TYPES
@@ -15,9 +16,12 @@ from engine.sources.formats import Layout
 from engine.sources.guessing.names import EASTWARD, EVENT, NORTHWARD, WHO, named_column, plain
 from engine.sources.guessing.places import column_of_both, crs_of, place_format
 from engine.sources.guessing.times import with_time
-from engine.sources.guessing.values import has_decimal_commas, is_name, type_of
+from engine.sources.guessing.values import has_decimal_commas, is_name, is_text, type_of
 from engine.sources.places import is_bytes
 from engine.sources.reading import Attribute, Reading, reading_of
+
+OFTEN, SELDOM = 0.5, 0.02
+"""Shares of rows."""
 
 
 def guess(raw: pa.Table, layout: Layout, name: str, chosen: Mapping[str, Any]) -> Reading:
@@ -31,7 +35,8 @@ def guess(raw: pa.Table, layout: Layout, name: str, chosen: Mapping[str, Any]) -
     reading = _but(replace(reading, place_format=place_format(columns, reading)), chosen, "place_format")
     reading = _but(with_time(columns, _but(reading, chosen, "time"), fixed="time" in chosen), chosen, "time", "time_format")
     x, y = reading.x, reading.y
-    entity = _entity([one for one in columns if one not in (*reading.time, x, y, reading.event)], columns)
+    free = [one for one in columns if one not in (*reading.time, x, y, reading.event)]
+    entity = _entity(free, columns) or _who_is_once_at_a_time(free, columns, reading.time)
     reading = replace(reading, entity=(entity,) if entity else (), crs=crs_of(columns, reading))
     reading = _but(reading, chosen, "entity", "crs")
     return _but(replace(reading, attributes=_guess_attributes(columns, reading)), chosen, *chosen)
@@ -51,6 +56,19 @@ def _entity(columns: Sequence[str], values: Mapping[str, pa.Array]) -> str:
         return named
     ending = [column for column in usable if re.search(r"(^|_)(id|no|nr|number|code|key)$", plain(column))]
     return ending[0] if ending else ""
+
+
+def _who_is_once_at_a_time(names: Sequence[str], columns: Mapping[str, pa.Array], time: Sequence[str]) -> str:
+    """Of a file in which many rows have one time: the column whose values come again, and (nearly) never twice at a time. "" if none does."""
+    if not time or not columns[time[0]]:
+        return ""
+    rows = pd.DataFrame({name: columns[name].to_pandas() for name in {*names, *time} if name in time or is_name(columns[name])})
+    if rows[list(time)].duplicated().mean() < OFTEN:
+        return ""
+    for name in (name for name in names if name in rows and is_text(columns[name])):
+        if rows[name].notna().all() and 1 < rows[name].nunique() < OFTEN * len(rows) and rows[[name, *time]].duplicated().mean() < SELDOM:
+            return name
+    return ""
 
 
 def _guess_attributes(columns: Mapping[str, pa.Array], reading: Reading) -> tuple[Attribute, ...]:

@@ -58,6 +58,33 @@ def test_a_table_with_german_conventions_is_guessed(tmp_path: Path) -> None:
     assert {one["name"]: one["type"] for one in found["reading"]["attributes"]}["geschw_kn"] == "float"
 
 
+NAMES = ["Nord", "Süd", "Mitte"]
+
+
+def rounds(column: str) -> str:
+    """A table of three things that report at the same times; its first column does not tell them apart."""
+    lines = (f"{('frei', 'besetzt')[n % 2]},{NAMES[n % 3]},{10 + n / 100},54.5,2026-01-02T10:{n // 3:02}:00Z\n" for n in range(30))
+    return f"Zustand,{column},lon,lat,time\n" + "".join(lines)
+
+
+@pytest.mark.parametrize("column", ["Kennzeichen", "Wagen"])
+def test_the_column_of_the_thing_is_guessed_by_its_name_or_by_its_values(tmp_path: Path, column: str) -> None:
+    _, rows = looked(written(tmp_path / "fahrten.csv", rounds(column)))
+    assert [row["entity"] for row in rows[:4]] == ["Nord", "Süd", "Mitte", "Nord"]
+
+
+def test_a_file_of_one_thing_stays_one_thing(tmp_path: Path) -> None:
+    text = "Ort,lon,lat,time\n" + "".join(f"{NAMES[n // 10]},{10 + n / 100},54.5,2026-01-02T10:{n:02}:00Z\n" for n in range(30))
+    _, rows = looked(written(tmp_path / "fahrt.csv", text))
+    assert {row["entity"] for row in rows} == {"fahrt"}
+
+
+def test_a_time_that_cannot_be_read_is_shown_beside_an_example_of_its_format(tmp_path: Path) -> None:
+    text = "id,lon,lat,time\n" + "".join(f"a,10,54.5,{n:02}.02.2026 08:00:00\n" for n in range(20, 32))
+    found, _ = looked(written(tmp_path / "x.csv", text))
+    assert found["fault_count"] == 3 and "31.01.2026 14:05:00" in str(found["faults"][0])
+
+
 @pytest.mark.parametrize(
     ("times", "form"),
     [

@@ -11,6 +11,7 @@ import pytest
 
 from tests.vector_tiles import town_archive
 from tests.webapp.answers import a_feed
+from webapp.platform.folders import next_free_port
 
 if TYPE_CHECKING:
     from tests.browser.conftest import Site
@@ -72,4 +73,18 @@ def test_vector_tiles_are_drawn_in_both_themes(site: Site, tmp_path: Path, data_
     page.get_by_role("button", name="Map layers").click()
     page.get_by_role("menuitem", name="Coastlines").click()
     site.world.wait(lambda: page.locator("canvas.leaflet-tile[lang]").count() == 0, 30, "the other map is shown")
+    assert site.faults == []
+
+
+def test_coastlines_are_shown_where_a_map_of_another_server_cannot_be_loaded(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    a_feed("bay", crs="geographic", view={"center": [10.2, 54.5], "zoom": 9}, public=True)
+    nobody = next_free_port(8850)
+    nobody.release()
+    monkeypatch.setenv("VEDETTE_BASE_MAPS", json.dumps([{"name": "Charts", "wms": f"http://127.0.0.1:{nobody.port}/wms", "layers": "depth"}]))
+    site.kill_web()
+    site.start_web()
+    site.log_in()
+    site.page.goto(f"{site.address}/?feed=bay")
+    site.page.get_by_text("The map “Charts” cannot be loaded: coastlines are shown instead.").wait_for()
+    site.page.locator(".leaflet-tile-pane canvas").first.wait_for()
     assert site.faults == []

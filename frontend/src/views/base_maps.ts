@@ -3,12 +3,12 @@
 import * as L from "leaflet";
 import { baseMapName, setBaseMapName } from "../lib/preferences";
 import { basemap } from "./basemap_view";
-import { baseMaps, fail, type BaseMap } from "./shell_view";
+import { baseMaps, fail, toast, type BaseMap } from "./shell_view";
 import { t } from "../lib/texts";
 
 export const BUNDLED = t("Coastlines");
 /** Over the bundled map, which shows where an archive of a region has no tiles. */
-const OVER_BUNDLED = 2;
+const ABOVE = { zIndex: 2 };
 
 type Layer = L.Layer & { themeChanged?: () => void };
 
@@ -48,13 +48,31 @@ export class BaseMaps {
 
 function layerOf(map: BaseMap): Layer {
   const { tiles, wms, layers, attribution, bounds, vector_layers, least_zoom, most_zoom } = map;
-  if (tiles === "") return L.tileLayer.wms(wms, { layers, format: "image/png", transparent: false, attribution, maxZoom: 19 });
+  if (tiles === "")
+    return ofServer(
+      map.name,
+      L.tileLayer.wms(wms, { layers, format: "image/png", transparent: false, attribution, maxZoom: 19, ...ABOVE }),
+    );
   // Beyond its maximum zoom a map is shown enlarged.
   const zooms = { maxZoom: 19, minNativeZoom: least_zoom, maxNativeZoom: most_zoom };
-  if (bounds === null) return L.tileLayer(tiles, { attribution, ...zooms });
+  if (bounds === null) return ofServer(map.name, L.tileLayer(tiles, { attribution, ...zooms, ...ABOVE }));
   const within = L.latLngBounds([bounds[1], bounds[0]], [bounds[3], bounds[2]]);
   if (vector_layers.length > 0) return vectors(map, within);
-  return overBundled((group) => group.addLayer(L.tileLayer(tiles, { attribution, ...zooms, bounds: within, zIndex: OVER_BUNDLED })));
+  return overBundled((group) => group.addLayer(L.tileLayer(tiles, { attribution, ...zooms, bounds: within, ...ABOVE })));
+}
+
+/** The map of another server. Where it has no pictures, coastlines are shown; if it has none at all, the reader is told. */
+function ofServer(name: string, layer: L.TileLayer): Layer {
+  const group = L.layerGroup([layer]);
+  let pictures = 0;
+  layer.on("tileload", () => (pictures += 1));
+  layer.once("tileerror", () => {
+    group.addLayer(basemap());
+    layer.once("load", () => {
+      if (pictures === 0) toast(t("The map “{name}” cannot be loaded: coastlines are shown instead.", { name }), "critical");
+    });
+  });
+  return withThemes(group);
 }
 
 /** The bundled map with another one over it, added by `addTo`. */
@@ -62,6 +80,10 @@ function overBundled(addTo: (group: L.LayerGroup) => void): Layer {
   const below = basemap();
   const group = L.layerGroup([below]);
   addTo(group);
+  return withThemes(group);
+}
+
+function withThemes(group: L.LayerGroup): Layer {
   return Object.assign(group, { themeChanged: () => group.eachLayer((one: Layer) => one.themeChanged?.()) });
 }
 
@@ -69,7 +91,7 @@ function overBundled(addTo: (group: L.LayerGroup) => void): Layer {
 function vectors(map: BaseMap, bounds: L.LatLngBounds): Layer {
   return overBundled((group) => {
     import("./vector_base_map")
-      .then(({ vectorLayer }) => group.addLayer(vectorLayer(map, { bounds, zIndex: OVER_BUNDLED, pane: "tilePane" })))
+      .then(({ vectorLayer }) => group.addLayer(vectorLayer(map, { bounds, ...ABOVE, pane: "tilePane" })))
       .catch(fail);
   });
 }

@@ -1,5 +1,6 @@
 /** The parts of every page: theme switch, count of new alerts, short messages, page data. */
 
+import { refuseStrayFiles } from "./file_drops";
 import { t } from "../lib/texts";
 import "../styles/main.css";
 import { get, NotShared, query, reason } from "../lib/api";
@@ -32,6 +33,7 @@ export function openShell(): Shell {
   if (root === null) throw new Error("the template has no #page");
   root.replaceChildren();
   setUpTheme();
+  refuseStrayFiles(window);
   armSound();
   showAlertCount(otherwise(number, 0)(source["waiting"], "/waiting"));
   setInterval(refreshAlertCount, 30_000);

@@ -10,6 +10,7 @@ import { h, icon, iconButton } from "../../lib/dom";
 import { anything, list } from "../../lib/parse";
 import { hiddenOverlays, setHiddenOverlays } from "../../lib/preferences";
 import { confirmDanger } from "../dialog_view";
+import { acceptFiles } from "../file_drops";
 import type { FeedMap } from "../map_view";
 import { attachMenu, type MenuItem } from "../menu_view";
 import { fail, toast } from "../shell_view";
@@ -36,7 +37,7 @@ export class Overlays {
     attachMenu(this.button, () => this.items());
     feedMap.map.getContainer().append(this.picker);
     this.picker.addEventListener("change", () => void this.take(this.picker.files?.[0] ?? null));
-    this.acceptDrops(feedMap.map.getContainer());
+    acceptFiles(feedMap.map.getContainer(), (files) => void this.takeAll(files));
     onThemeChange(() => this.all.forEach((one) => one.layer?.setStyle(style())));
     if (!isShared()) void this.load().catch(fail);
   }
@@ -95,22 +96,17 @@ export class Overlays {
     const overlays = this.all.map((one) =>
       item(one.layer === null ? "eye-off" : "eye", `${one.layer === null ? t("Show") : t("Hide")} ${one.name}`, () => this.toggle(one)),
     );
-    const changes = !this.feed.editable
-      ? []
-      : this.all.map((one) =>
-          one.id === null
-            ? item("save", t("Keep {name} for everybody", { name: one.name }), () => void this.keep(one))
-            : item("trash-2", t("Remove {name}", { name: one.name }), () => void this.remove(one)),
-        );
+    const removal = (one: Shown): MenuItem => item("trash-2", t("Remove {name}", { name: one.name }), () => void this.remove(one));
+    const changes = this.all.flatMap((one) => {
+      if (one.id !== null) return this.feed.editable ? [removal(one)] : [];
+      const keeping = item("save", t("Keep {name} for everybody", { name: one.name }), () => void this.keep(one));
+      return this.feed.editable ? [keeping, removal(one)] : [removal(one)];
+    });
     return [...bases, ...overlays, item("upload", t("Add a GeoJSON file…"), () => this.picker.click()), ...changes, ...this.more()];
   }
 
-  private acceptDrops(container: HTMLElement): void {
-    container.addEventListener("dragover", (event) => event.preventDefault());
-    container.addEventListener("drop", (event) => {
-      event.preventDefault();
-      void this.take(event.dataTransfer?.files[0] ?? null);
-    });
+  private async takeAll(files: readonly File[]): Promise<void> {
+    for (const file of files) await this.take(file);
   }
 
   private async take(file: File | null): Promise<void> {
@@ -120,7 +116,7 @@ export class Overlays {
       toast(t("“{name}” has more than {value} MB: simplify it.", { name: file.name, value: OVERLAY_BYTES / 1_000_000 }), "critical");
       return;
     }
-    const found = collectionFrom(await file.text());
+    const found = collectionFrom(await file.text(), this.feed.crs === "geographic");
     if ("fault" in found) {
       toast(t("“{name}” cannot be shown: {fault}.", { name: file.name, fault: found.fault }), "critical");
       return;
@@ -150,15 +146,23 @@ export class Overlays {
   }
 
   private async remove(one: Shown): Promise<void> {
+    if (one.id === null) {
+      this.drop(one);
+      return;
+    }
     const effect = t("“{name}” is removed for all users.", { name: one.name });
     if (!(await confirmDanger(t("Remove this overlay?"), effect, t("Remove overlay")))) return;
     try {
-      await call(`${this.address}${one.id!}/`, { method: "DELETE" });
-      one.layer?.remove();
-      this.all.splice(this.all.indexOf(one), 1);
+      await call(`${this.address}${one.id}/`, { method: "DELETE" });
+      this.drop(one);
     } catch (error) {
       fail(error);
     }
+  }
+
+  private drop(one: Shown): void {
+    one.layer?.remove();
+    this.all.splice(this.all.indexOf(one), 1);
   }
 }
 

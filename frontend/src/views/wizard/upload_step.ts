@@ -3,6 +3,7 @@
 import * as tus from "tus-js-client";
 import { button, h, icon } from "../../lib/dom";
 import { formatNumber } from "../../lib/time";
+import { acceptFiles } from "../file_drops";
 import { toast } from "../shell_view";
 import { t } from "../../lib/texts";
 
@@ -34,14 +35,16 @@ export function uploadStep(done: (id: string) => void): HTMLElement {
     if (file !== undefined) void sendFile(file, status, done);
   };
   chooser.addEventListener("change", () => begin(chooser.files?.[0]));
-  for (const kind of ["dragover", "dragleave", "drop"]) {
-    place.addEventListener(kind, (event) => {
-      event.preventDefault();
-      place.classList.toggle("drop-over", kind === "dragover");
-      if (kind === "drop") begin((event as DragEvent).dataTransfer?.files[0]);
-    });
-  }
-  return h("div", { class: "stack-lg" }, place, status);
+  const step = h("div", { class: "stack-lg" }, place, status);
+  // Anywhere on the page, as long as it shows this step.
+  acceptFiles(
+    document,
+    (files) => {
+      if (step.isConnected) begin(files[0]);
+    },
+    (isOver) => place.classList.toggle("drop-over", isOver),
+  );
+  return step;
 }
 
 /** Sends the file in parts and shows the progress in `status`; `done` gets the id of the complete upload. */

@@ -45,18 +45,21 @@ def add_options(options: argparse.ArgumentParser) -> None:
 
 
 def _whole(text: str) -> int:
-    return int(text)
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number; times and spans are in the unit of t") from None
 
 
 def _natural(text: str) -> int:
-    number = int(text)
+    number = _whole(text)
     if number < 0:
         raise argparse.ArgumentTypeError("must be 0 or more")
     return number
 
 
 def _positive(text: str) -> int:
-    number = int(text)
+    number = _whole(text)
     if number < 1:
         raise argparse.ArgumentTypeError("must be 1 or more")
     return number

@@ -38,8 +38,8 @@ def backtest(options: argparse.Namespace) -> None:
 
     run = Run(options, feed, queries, documents, Plausibility(feed, queries, documents))
     try:
-        check_outputs(options)
         paths = find_files(options.events)
+        check_outputs(options, paths)
         columns = Columns(feed, _renamed(options.map), options.arrival)
         with ExitStack() as stack:
             answers = stack.enter_context(AnswerFile(options.out))
@@ -60,10 +60,19 @@ def backtest(options: argparse.Namespace) -> None:
         raise RuntimeError(f"{options.out}: {error}") from error
     seconds = time.monotonic() - started
     progress.end(run.counts.read, written, seconds)
+    _say_what_did_not_count(run)
     for warning in run.plausibility.warnings():
         print(f"backtest: warning: {warning}", file=sys.stderr)  # noqa: T201
     if options.stats:
         options.stats.write_text(json.dumps(statistics(run, runtime, answers.written, seconds), indent=2) + "\n")
+
+
+def _say_what_did_not_count(run: Run) -> None:
+    """Rows that no query saw, on standard error: otherwise an answer that lacks them would look complete."""
+    if run.counts.dead or run.counts.late:
+        letters = run.options.dead_letters
+        where = f"{letters} has them with their reasons" if letters else "--dead-letters FILE writes them with their reasons"
+        print(f"backtest: rows that did not count: {run.counts.dead:,} refused, {run.counts.late:,} late; {where}", file=sys.stderr)  # noqa: T201
 
 
 def _outcomes(

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from engine.model.feed import Feed
 
 
-def check_outputs(options: argparse.Namespace) -> None:
+def check_outputs(options: argparse.Namespace, events: Sequence[Path]) -> None:
+    """Raises Stop for an output of an unknown kind, in no folder, or in the place of an input or of another output."""
     from engine.sinks.answers import FORMATS
 
     for name in ("out", "dead_letters", "windows"):
@@ -30,6 +31,13 @@ def check_outputs(options: argparse.Namespace) -> None:
         path = getattr(options, name)
         if path is not None and not path.resolve().parent.is_dir():
             raise Stop(f"--{name.replace('_', '-')}: {path}: there is no such folder")
+    taken = {path.resolve() for path in (*options.query, options.feed, options.regions, *events) if path is not None}
+    for name in ("out", "dead_letters", "windows", "stats"):
+        path = getattr(options, name)
+        if path is not None and path.resolve() in taken:
+            raise Stop(f"--{name.replace('_', '-')}: {path}: this command reads or writes the file already; choose another name")
+        if path is not None:
+            taken.add(path.resolve())
 
 
 class DeadLetterFile:

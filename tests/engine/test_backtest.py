@@ -176,6 +176,33 @@ def test_output_paths_are_checked_before_the_evaluation(folder: Folder, capsys: 
     assert "named 'box' too" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("option", ["--out", "--dead-letters"])
+@pytest.mark.parametrize("name", ["events.csv", "out.jsonl", "deep/../events.csv"])
+def test_no_output_replaces_an_input_or_another_output(folder: Folder, capsys: pytest.CaptureFixture[str], option: str, name: str) -> None:
+    (folder.path / "deep").mkdir()
+    others = ["--dead-letters", str(folder.path / "out.jsonl")] if option == "--out" else []
+    assert folder.run(*others, option, str(folder.path / name)) == 2
+    said = capsys.readouterr().err
+    assert name in said and "choose another name" in said
+    assert (folder.path / "events.csv").read_text() == ROWS
+
+
+def test_rows_that_do_not_count_are_reported(folder: Folder, capsys: pytest.CaptureFixture[str]) -> None:
+    assert folder.run() == 0
+    assert "did not count: 1 refused, 1 late; --dead-letters FILE writes them" in capsys.readouterr().err
+    assert folder.run("--dead-letters", str(folder.path / "dead.csv")) == 0
+    assert f"{folder.path / 'dead.csv'} has them" in capsys.readouterr().err
+    folder.write("events.csv", "entity,t,x,y\na,1,1,1\n")
+    assert folder.run() == 0
+    assert "did not count" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--until", "--shuffle-within", "--seed", "--partitions", "--batch-rows"])
+def test_a_number_that_is_none_is_refused_in_plain_words(folder: Folder, capsys: pytest.CaptureFixture[str], option: str) -> None:
+    assert folder.run(option, "PT5S") == 2
+    assert f"{option}: 'PT5S' is not a whole number" in capsys.readouterr().err
+
+
 def test_the_management_command_is_the_same_program(folder: Folder) -> None:
     import subprocess
     import sys

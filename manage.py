@@ -8,6 +8,9 @@ import sys
 
 NOT_MIGRATED = ("42P01", "42703")
 """What PostgreSQL says of a table or a column that is not there."""
+OURS = ("engine", "webapp", "bench", "tests", "fixtures")
+NO_CONNECTION = "connection to server"
+"""How libpq begins when PostgreSQL cannot be reached."""
 
 
 def main() -> int:
@@ -26,10 +29,15 @@ def main() -> int:
     with loading():
         django.setup()
     from django.core.management import execute_from_command_line
-    from django.db import ProgrammingError
+    from django.db import OperationalError, ProgrammingError
 
     try:
         execute_from_command_line(sys.argv)
+    except OperationalError as error:
+        fault = str(error).strip().splitlines()[0]
+        if not fault.startswith(NO_CONNECTION) or "--traceback" in sys.argv:
+            raise
+        sys.exit(f"{fault}. {_where_the_database_is()}")
     except ProgrammingError as error:
         if getattr(error.__cause__, "pgcode", None) not in NOT_MIGRATED:
             raise
@@ -38,5 +46,16 @@ def main() -> int:
     return 0
 
 
+def _where_the_database_is() -> str:
+    if "DATABASE_URL" in os.environ:
+        return "Is PostgreSQL running where DATABASE_URL says?"
+    return "DATABASE_URL is not set: it names the database. For a system that `make demo` or `make up` runs: `. var/environment` first"
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except ModuleNotFoundError as missing:
+        if missing.name is None or missing.name.split(".")[0] in OURS:
+            raise
+        sys.exit(f"The package {missing.name} is not installed for {sys.executable}. Use .venv/bin/python manage.py; `make setup` makes it.")

@@ -13,7 +13,11 @@ def secret_key_is_given(**_: Any) -> list[Error]:
     """Sessions signed with a key of one process would end with it and fail in every other process."""
     if settings.SECRET_KEY_GIVEN or settings.DEBUG:
         return []
-    return [Error("SECRET_KEY is not set.", hint="Set SECRET_KEY to 50 random characters or more in the environment.", id="vedette.E001")]
+    hint = (
+        "Set SECRET_KEY to 50 random characters or more in the environment; "
+        "for a system that `make demo` or `make up` runs: `. var/environment` first."
+    )
+    return [Error("SECRET_KEY is not set.", hint=hint, id="vedette.E001")]
 
 
 @register(Tags.security, deploy=True)

@@ -176,3 +176,24 @@ def test_without_redis_people_still_log_in_and_work(people: SimpleNamespace, set
     assert client.post("/login/", {"username": "owner", "password": "owner has a password"}).status_code == 302
     assert client.get("/api/v1/feeds/").status_code == 200
     assert client.post("/api/v1/queries/check", {}, content_type="application/json").status_code == 400
+
+
+def test_commands_without_the_settings_of_a_running_system_say_how_to_get_them() -> None:
+    """As in a second terminal beside `make demo`."""
+    for command in (("audit", "city"), ("token", "analyst")):
+        done = run_manage(*command, PGHOST="/nowhere")
+        assert done.returncode != 0 and ". var/environment" in done.stderr, done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_a_database_that_is_down_is_named_in_one_line() -> None:
+    done = run_manage("token", "analyst", SECRET_KEY="k" * 50, DATABASE_URL="postgres://u:p@127.0.0.1:1/d")
+    assert done.returncode == 1 and done.stderr.startswith("connection to server at")
+    assert "Is PostgreSQL running where DATABASE_URL says?" in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_another_python_is_told_which_one_to_use() -> None:
+    """Without the packages of the environment, as the system's Python is."""
+    done = subprocess.run([sys.executable, "-S", "manage.py", "check"], cwd=settings.ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "Use .venv/bin/python manage.py; `make setup` makes it." in done.stderr
+    assert "Traceback" not in done.stderr

@@ -74,6 +74,22 @@ def test_invalid_options_are_refused_before_any_row_is_sent(play: Any, feed: Fee
     assert (times(harbour), times(feed)) == ([], [T])
 
 
+def test_what_is_missing_is_named_with_its_remedy(feed: Feed, settings: Any, tmp_path: Path) -> None:
+    settings.VAR = tmp_path
+    (tmp_path / "rows.csv").write_text("entity,t\n")
+    (tmp_path / "feed.json").write_text('{"name": "x", "crs": "planr"}')
+
+    def refused(*options: str) -> str:
+        with pytest.raises(CommandError) as error:
+            call_command("play", str(tmp_path / "rows.csv"), *options)
+        return str(error.value)
+
+    assert "manage.py token USER" in refused("--feed", feed.name)
+    assert f"did you mean '{feed.name}'?" in refused("--feed", feed.name[:-1], "--token", "vdt_x")
+    assert "feed.json: /crs: " in refused("--feed", "there", "--token", "vdt_x", "--schema", str(tmp_path / "feed.json"))
+    assert "none.json: No such file" in refused("--feed", "there", "--token", "vdt_x", "--schema", str(tmp_path / "none.json"))
+
+
 def test_a_run_stops_when_nothing_arrives(play: Any, feed: Feed) -> None:
     with pytest.raises(CommandError, match=r"None of rows 5001 to 10000 was accepted: 0 late, 5000 dead") as lost:
         play(feed, [("a", T)] + [("a", T + 11 * 86_400_000 + n) for n in range(12_000)], "--rate", "max")

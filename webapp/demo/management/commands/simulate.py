@@ -57,7 +57,7 @@ class Command(BaseCommand):
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         token = options["token"] or token_kept("simulator")
         if not token:
-            raise CommandError("No token: give --token, set VEDETTE_TOKEN or run `manage.py demo_seed` first.")
+            raise CommandError("No token: give --token or set VEDETTE_TOKEN (`manage.py token USER` makes one), or run `manage.py demo_seed` first.")
         if len(options["worlds"]) > 1 and (options["feed"] or options["truth"]):
             raise CommandError("--feed and --truth are for a single world.")
         places = [world(name, options["seed"]) for name in options["worlds"]]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import time
 from argparse import ArgumentParser, ArgumentTypeError
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,11 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from engine.backtest.documents import Stop, read_feed
 from engine.model.columns import TIME
-from engine.model.faults import Refused
+from engine.model.faults import Refused, unknown_name
 from engine.model.feed import Feed as EngineFeed
+from engine.model.messages import Message
 from engine.sources.files import Unreadable
 from webapp.feeds.client import IngestClient, Rejected
 from webapp.feeds.credentials import server_url, token_kept
@@ -75,7 +77,7 @@ class Command(BaseCommand):
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         token = options["token"] or token_kept("simulator")
         if not token:
-            raise CommandError("No token: give --token or set VEDETTE_TOKEN.")
+            raise CommandError("No token: give --token or set VEDETTE_TOKEN. `manage.py token USER` makes one for a user who may change the feed.")
         try:
             schema, here = self._feeds(options)
             recording = Recording(options["file"], schema, options["map"])
@@ -93,10 +95,14 @@ class Command(BaseCommand):
     def _feeds(self, options: dict[str, Any]) -> tuple[EngineFeed, Feed | None]:
         """The feed's schema, and the feed if it is one of this machine. Raises CommandError, Refused."""
         if options["schema"]:
-            return EngineFeed.from_json({**json.loads(options["schema"].read_text()), "name": options["feed"]}), None
+            try:
+                return replace(read_feed(options["schema"]), name=options["feed"]), None
+            except Stop as stop:
+                raise CommandError(str(stop)) from stop
         feed = Feed.objects.filter(name=options["feed"]).first()
         if feed is None:
-            raise CommandError(f"There is no feed {options['feed']!r}; for one on another server give --schema FEED.json.")
+            unknown = unknown_name(options["feed"], Feed.objects.values_list("name", flat=True), what=Message("feed"))
+            raise CommandError(f"{unknown}; for a feed on another server give --schema FEED.json.")
         return feed.engine_feed(), feed
 
     def _play(self, recording: Recording, notes: Path, client: IngestClient, here: Feed | None, options: dict[str, Any]) -> None:

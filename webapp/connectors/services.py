@@ -53,8 +53,10 @@ def kind_of(name: str) -> Kind:
 
 
 def settings_of(connector: Connector) -> dict[str, Any]:
-    """All settings with the secret ones."""
-    return {**connector.settings, **(json.loads(connector.secrets) if connector.secrets else {})}
+    """All settings with the secret ones; of these, only those that were given are stored."""
+    kind = kinds().get(connector.kind)
+    empty = {one.name: one.default for one in kind.fields if one.type is FieldType.SECRET} if kind else {}
+    return {**empty, **connector.settings, **(json.loads(connector.secrets) if connector.secrets else {})}
 
 
 @transaction.atomic

@@ -18,8 +18,10 @@ import pytest
 from django.db import connection
 from pyais import encode_dict
 from rest_framework.test import APIClient
+from websockets.sync.server import serve
 
 from engine.model.faults import Refused
+from engine.sinks.live.kinds import sink_kinds
 from engine.sources.live.kinds import source_kinds
 from tests.webapp.feeds.connectors.lives import WAIT_S, rows_of, run_through_kills, wait_for
 from webapp.connectors import services
@@ -149,6 +151,31 @@ def test_editors_cannot_send_a_connectors_secret_to_another_address(
             mine.accept()
         assert client.patch(address, {"settings": {**elsewhere, "authorization": ""}}, format="json").status_code == 200
     assert not settings_of(Connector.objects.get()).get("authorization")
+
+
+def test_a_websocket_without_a_header_is_followed(people: SimpleNamespace, sea: Feed, client_of: Callable[..., APIClient]) -> None:
+    def talk(socket: Any) -> None:
+        socket.send(json.dumps({"entity": "drone", "t": 1_700_000_000_000, "x": 11.0, "y": 54.0}))
+        socket.recv()
+
+    with serve(talk, "127.0.0.1", 0) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        settings = {"url": f"ws://127.0.0.1:{server.socket.getsockname()[1]}/"}
+        body = {"feed": "sea", "kind": "websocket", "name": "drones", "settings": settings}
+        assert client_of(people.operator).post("/api/v1/connectors/", body, format="json").status_code == 201
+        with running():
+            wait_for(lambda: rows_of("sea"), lambda: Connector.objects.get().last_error)
+
+
+@pytest.mark.parametrize("kind", [*source_kinds().values(), *sink_kinds().values()], ids=lambda kind: str(kind.name))
+def test_a_saved_connector_has_all_settings_of_its_kind(kind: Any, sea: Feed) -> None:
+    """Whether or not they were given: a source looks each of them up."""
+    needed = {"host": "ais.example.org", "port": 10110, "url": "https://e.example.org/", "servers": "k.example.org:9092", "topic": "t"}
+    if kind.name == "websocket":
+        needed["url"] = "wss://e.example.org/"
+    given = {one.name: needed[one.name] for one in kind.fields if one.name in needed}
+    made = connector_create(feed=sea, name="one", kind=kind.name, settings=given)
+    assert settings_of(Connector.objects.get(pk=made.pk)).keys() == {one.name for one in kind.fields}
 
 
 def test_unused_secrets_are_deleted_and_not_asked_for(sea: Feed) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from engine.event_calculus.compiled import jit
 from engine.event_calculus.intervals import INF, Ints, counting_order
 from engine.event_calculus.keys import find_rows, number_rows, take_rows
+from engine.index.compiled import kernel
 
 ANY_VALUE = -(1 << 40)
 """Code of a point that terminates any value."""
@@ -64,37 +65,26 @@ def _inertia(inputs: InertiaInput, ptr: Ints, t: Ints, code: Ints, run_value: In
         i, last = ptr[g], ptr[g + 1]
         saved = False
         while True:
-            now = t[i] if i < last else INF
-            for r in range(rules):
-                now = min(now, due[r])
+            now = min(t[i] if i < last else INF, _earliest(due))
             if not saved and now > snapshot:
                 kept_value[g], kept_start[g] = value, start
                 kept_due[g] = due
                 saved = True
             if now > query_time:
                 break
-            # All points of `now`: which values are initiated, and whether more than one.
-            j = i
-            initiated, several = -1, False
-            while j < last and t[j] == now:
-                if code[j] >= 0:
-                    several = several or (initiated >= 0 and initiated != code[j])
-                    initiated = code[j]
-                j += 1
+            j, initiated, several = _initiations(t, code, i, last, now)
             for r in range(rules):
                 fired[r] = False
-                if due[r] == now:
-                    renewed = extends[r] == 1 and _initiates(code, i, j, before[r])
-                    if not renewed:
-                        several = several or (initiated >= 0 and initiated != after[r])
-                        initiated = after[r]
-                        due[r] = INF
-                        fired[r] = True
-                        if f < capacity:
-                            fired_group[f], fired_value[f], fired_t[f] = g, after[r], now
-                        f += 1
-            ends_value = value >= 0 and (_terminates(code, i, j, value) or (initiated >= 0 and (several or initiated != value)))
-            if ends_value:
+                if due[r] != now or (extends[r] == 1 and _initiates(code, i, j, before[r])):
+                    continue
+                several = several or (initiated >= 0 and initiated != after[r])
+                initiated = after[r]
+                due[r] = INF
+                fired[r] = True
+                if f < capacity:
+                    fired_group[f], fired_value[f], fired_t[f] = g, after[r], now
+                f += 1
+            if value >= 0 and _ends(code, i, j, value, initiated, several):
                 if k < capacity:
                     out_group[k], out_value[k], out_s[k], out_e[k] = g, value, start, now + tick
                 k += 1
@@ -102,14 +92,10 @@ def _inertia(inputs: InertiaInput, ptr: Ints, t: Ints, code: Ints, run_value: In
             if initiated >= 0 and not several and value < 0 and not _terminates(code, i, j, initiated):
                 value, start = initiated, now + tick
             for r in range(rules):
-                v = before[r]
                 # A deadline whose value is terminated strictly before its time lapses; an initiation at the same moment sets a new one.
-                if due[r] != INF and due[r] > now and (_terminates(code, i, j, v) or (initiated >= 0 and (several or initiated != v))):
+                if due[r] != INF and due[r] > now and _ends(code, i, j, before[r], initiated, several):
                     due[r] = INF
-                began = _initiates(code, i, j, v)
-                for other in range(rules):
-                    began = began or (fired[other] and after[other] == v)
-                if began and delay[g, r] > 0 and (extends[r] == 1 or due[r] == INF):
+                if delay[g, r] > 0 and (extends[r] == 1 or due[r] == INF) and _begins(code, i, j, before[r], fired, after):
                     due[r] = now + delay[g, r]
             i = j
         if value >= 0:
@@ -122,7 +108,42 @@ def _inertia(inputs: InertiaInput, ptr: Ints, t: Ints, code: Ints, run_value: In
     )  # fmt: skip
 
 
-@jit
+@kernel(inline=True)
+def _earliest(due: Ints) -> int:
+    earliest = INF
+    for time in due:
+        earliest = min(earliest, time)
+    return earliest
+
+
+@kernel(inline=True)
+def _initiations(t: Ints, code: Ints, i: int, last: int, now: int) -> Any:
+    """Where the points of `now`, from i on, end; the value that they initiate (-1: none), and whether they initiate several."""
+    initiated, several = -1, False
+    while i < last and t[i] == now:
+        if code[i] >= 0:
+            several = several or (initiated >= 0 and initiated != code[i])
+            initiated = code[i]
+        i += 1
+    return i, initiated, several
+
+
+@kernel(inline=True)
+def _ends(code: Ints, i: int, j: int, value: int, initiated: int, several: bool) -> bool:
+    """Whether the points from i to j terminate a value, or initiate another one."""
+    return _terminates(code, i, j, value) or (initiated >= 0 and (several or initiated != value))
+
+
+@kernel(inline=True)
+def _begins(code: Ints, i: int, j: int, value: int, fired: Any, after: Ints) -> bool:
+    """Whether the points from i to j initiate a value, or a deadline that fires does."""
+    began = _initiates(code, i, j, value)
+    for other in range(len(fired)):
+        began = began or (fired[other] and after[other] == value)
+    return began
+
+
+@kernel(inline=True)
 def _initiates(code: Ints, i: int, j: int, value: int) -> bool:
     for k in range(i, j):  # noqa: SIM110 -- compiled: a generator would not be
         if code[k] == value:
@@ -130,7 +151,7 @@ def _initiates(code: Ints, i: int, j: int, value: int) -> bool:
     return False
 
 
-@jit
+@kernel(inline=True)
 def _terminates(code: Ints, i: int, j: int, value: int) -> bool:
     for k in range(i, j):  # noqa: SIM110 -- compiled: a generator would not be
         if code[k] == -1 - value or code[k] == ANY_VALUE:

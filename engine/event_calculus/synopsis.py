@@ -36,6 +36,7 @@ from engine.event_calculus.compiled import jit
 from engine.event_calculus.inputs import InputSpec
 from engine.event_calculus.intervals import Bools, Ints
 from engine.event_calculus.tables import Symbols
+from engine.index.compiled import kernel
 from engine.model.batch import EVENT, TIME, TIME_END, Batch, X, Y
 from engine.model.feed import ColumnType
 from engine.model.messages import Message
@@ -204,56 +205,29 @@ def _points(
     """Critical points of reports (entity, t, seq; sorted by t) with values (x, y, speed, course, heading). Updates the state."""
     event_ints, event_floats = np.empty((64, 5), np.int64), np.empty((64, 5))
     k = 0
-    stop, slow, change, turn = limits
     areas = inside.shape[1]
     for i in range(len(reports)):
         entity, t = reports[i, 0], reports[i, 1]
         while k + 2 * areas + 16 > len(event_ints):
             event_ints, event_floats = _grow(event_ints, event_floats)
+        before = k
         if ints[entity, 0] == _NEVER or t - ints[entity, 0] > gap:
             k = _silence(event_ints, event_floats, k, entity, ints, floats, gap)
             k = _add(event_ints, event_floats, k, 1, entity, t, -1, t)
             ints[entity, 1:] = 0
             floats[entity, 5:] = np.nan
             held[entity, :] = False
-            happened = True
-        else:
-            happened = False
         floats[entity, :5] = values[i]
         ints[entity, 0] = t
-        speed, course = values[i, 2], values[i, 3]
-        if not np.isnan(speed):
-            n = ints[entity, 1]
-            mean = 0.0
-            for j in range(n):
-                mean += floats[entity, 7 + j]
-            mean = mean / n if n else 0.0
-            changing = n > 0 and abs(speed - mean) / max(mean, 0.1) > change and max(speed, mean) > stop
-            for flag in range(3):
-                holds = speed <= stop if flag == 0 else (stop < speed and speed <= slow if flag == 1 else changing)
-                if holds != (ints[entity, 4] & (1 << flag) > 0):
-                    ints[entity, 4] ^= 1 << flag
-                    k = _add(event_ints, event_floats, k, 2 + 2 * flag + (0 if holds else 1), entity, t, -1, t)
-                    happened = True
-            if n == 5:
-                for j in range(4):
-                    floats[entity, 7 + j] = floats[entity, 8 + j]
-                n = 4
-            floats[entity, 7 + n] = speed
-            ints[entity, 1] = n + 1
-            if not np.isnan(course):
-                if floats[entity, 5] > stop and speed > stop and abs((course - floats[entity, 6] + 180.0) % 360.0 - 180.0) > turn:
-                    k = _add(event_ints, event_floats, k, 8, entity, t, -1, t)
-                    happened = True
-                floats[entity, 5], floats[entity, 6] = speed, course
+        if not np.isnan(values[i, 2]):
+            k = _changes_of_motion(event_ints, event_floats, k, entity, ints, floats, limits)
         for area in range(areas):
             if inside[i, area] != held[entity, area]:
                 k = _add(event_ints, event_floats, k, 9 if inside[i, area] else 10, entity, t, area, t)
-                happened = True
                 held[entity, area] = inside[i, area]
         ints[entity, 2] += 1
         ints[entity, 3] = 0
-        if happened or ints[entity, 2] >= keep:
+        if k > before or ints[entity, 2] >= keep:
             k = _keep(event_ints, event_floats, k, entity, ints, floats, t)
     for entity in range(len(ints)):
         if ints[entity, 0] != _NEVER and ints[entity, 0] + gap < watermark:
@@ -263,7 +237,35 @@ def _points(
     return event_ints[:k], event_floats[:k]
 
 
-@jit
+@kernel(inline=True)
+def _changes_of_motion(event_ints: Ints, event_floats: Floats, k: int, entity: int, ints: Ints, floats: Floats, limits: Floats) -> int:
+    """Writes what the speed and the course of the entity's last report change, and remembers them."""
+    t, speed, course = ints[entity, 0], floats[entity, 2], floats[entity, 3]
+    stop, slow, change, turn = limits
+    n = ints[entity, 1]
+    mean = 0.0
+    for j in range(n):
+        mean += floats[entity, 7 + j]
+    mean = mean / n if n else 0.0
+    changing = n > 0 and abs(speed - mean) / max(mean, 0.1) > change and max(speed, mean) > stop
+    for flag, holds in enumerate((speed <= stop, stop < speed and speed <= slow, changing)):
+        if holds != (ints[entity, 4] & (1 << flag) > 0):
+            ints[entity, 4] ^= 1 << flag
+            k = _add(event_ints, event_floats, k, 2 + 2 * flag + (0 if holds else 1), entity, t, -1, t)
+    if n == 5:
+        for j in range(4):
+            floats[entity, 7 + j] = floats[entity, 8 + j]
+        n = 4
+    floats[entity, 7 + n] = speed
+    ints[entity, 1] = n + 1
+    if not np.isnan(course):
+        if floats[entity, 5] > stop and speed > stop and abs((course - floats[entity, 6] + 180.0) % 360.0 - 180.0) > turn:
+            k = _add(event_ints, event_floats, k, 8, entity, t, -1, t)
+        floats[entity, 5], floats[entity, 6] = speed, course
+    return k
+
+
+@kernel(inline=True)
 def _add(event_ints: Ints, event_floats: Floats, k: int, kind: int, entity: int, t: int, area: int, certain: int) -> int:
     event_ints[k, 0], event_ints[k, 1], event_ints[k, 2], event_ints[k, 3], event_ints[k, 4] = kind, entity, t, area, certain
     event_floats[k, :] = np.nan

@@ -182,3 +182,12 @@ def test_front_end_folders_import_only_lower_layers(folder: str) -> None:
     assert files
     back = {str(path.relative_to(FRONTEND)): folders_used(path) & later for path in files}
     assert {path: used for path, used in back.items() if used} == {}
+
+
+def test_no_file_has_more_than_500_lines() -> None:
+    """Longer ones have more than one idea (docs/decisions/0056)."""
+    python = [path for package in ("engine", "webapp", "client", "bench", "tests") for path in (ROOT / package).rglob("*.py")]
+    front_end = [path for folder in ("src", "tests") for path in (ROOT / "frontend" / folder).rglob("*.ts")]
+    assert len(python) > 500 and len(front_end) > 100
+    lengths = {path: len(path.read_text().splitlines()) for path in python + front_end}
+    assert {str(path.relative_to(ROOT)): n for path, n in lengths.items() if n > 500} == {}

@@ -44,7 +44,7 @@ PROGRAM_CHARACTERS = 300_000
 
 
 @transaction.atomic
-def query_register(
+def query_register(  # noqa: PLR0913 -- the columns of a query, each by its name
     *,
     owner: User,
     feed: Feed,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from webapp.platform import notices
 from webapp.platform.notices import SAMPLES, TARGET, node_parts, python_parts, recordings
 
 
@@ -11,6 +14,12 @@ def test_notices_name_every_delivered_package_with_its_licence() -> None:
     assert len(parts) > 60
     missing = [part.name for part in parts if f"| {part.name} | " not in page]
     assert not missing, "run python -m webapp.platform.notices"
+
+
+def test_packages_for_other_systems_are_left_out_even_if_they_are_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`make docs` installs colorama, which production needs on Windows alone."""
+    monkeypatch.setattr(notices, "_licence", str)
+    assert "colorama" not in {part.name for part in python_parts()}
 
 
 def test_notices_name_every_recording_with_its_licence_and_terms() -> None:

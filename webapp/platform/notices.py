@@ -36,13 +36,15 @@ LONGEST = 60
 
 
 def python_parts() -> Iterator[Part]:
-    """What runs in production, as far as it is installed here; others belong to other systems."""
+    """What runs in production on this system."""
     yield from EARLIER_PYTHONS
     listed = subprocess.run([str(UV), *LOCKED, "--no-default-groups", "--no-hashes"], cwd=ROOT, capture_output=True, text=True, check=True)
     for line in listed.stdout.splitlines():
         try:
-            name = Requirement(line.strip()).name
-            yield Part(name, _licence(name))
+            needed = Requirement(line.strip())
+            # What other systems need may be installed here for something else, as colorama is for the pages of docs/.
+            if needed.marker is None or needed.marker.evaluate():
+                yield Part(needed.name, _licence(needed.name))
         except (InvalidRequirement, PackageNotFoundError):
             continue
 

@@ -16,7 +16,7 @@ import pyarrow.json as pj
 from engine.model.events import ARROW_TYPES, CheckedRows, DeadLetter
 from engine.model.feed import ColumnType
 from engine.model.messages import Message, message_of
-from engine.sources.files import JOINT, PLUS, Columns, Piece, malformed
+from engine.sources.files import JOINT, PLUS, Columns, Piece, Unreadable, malformed
 from engine.sources.lines import LINE_BYTES, TOO_LONG, UTF8_MARK, has_longer_line, parts_of
 from engine.sources.values import Cell, column_of, value_or_text
 
@@ -24,15 +24,23 @@ PLAIN_BYTES, PLAIN_DEPTH = 4_000, 100
 """Longer and deeper lines are read by themselves: Python refuses integers of more than 4,300 digits, and a thousand levels."""
 _MINUS_ZERO = re.compile(rb"-0[,}\]\s]")
 """An integer: as a float it has no sign."""
+_LIST = re.compile(rb"[ \t]*\[[ \t]*(\{|\r?\n|\Z)")
+"""The first line of a list of objects, which is no line of such a text itself."""
 _INFINITY = re.compile(rb"[:\s,\[-]Inf")
 """Arrow knows more names for it than Python."""
 
 
 def read_json_lines(pieces: Iterator[bytes], columns: Columns) -> Iterator[Piece]:
-    """The rows of a text that comes in pieces of whole lines, a Piece for each. Keys the feed does not declare are ignored."""
+    """The rows of a text that comes in pieces of whole lines, a Piece for each. Keys the feed does not declare are ignored.
+
+    Raises Unreadable for one list of objects: as lines, all of it would be dead letters.
+    """
     reader, line = _Reader(columns), 1
     for block in pieces:
-        yield reader.read(block.removeprefix(UTF8_MARK) if line == 1 else block, line)
+        rows = block.removeprefix(UTF8_MARK) if line == 1 else block
+        if line == 1 and _LIST.match(rows):
+            raise Unreadable(Message("this is a JSON list; what is read is one object a line: jq -c '.[]' writes it so"))
+        yield reader.read(rows, line)
         line += block.count(b"\n")
 
 

@@ -171,6 +171,36 @@ def test_json_lines_give_the_same_rows_by_every_way_in(text: bytes, folder: Path
     assert_same(text, NDJSON, folder)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'[{"entity":"a","t":1},{"entity":"a","t":2}]',
+        b'[\n{"entity":"a","t":1},\n{"entity":"a","t":2}\n]\n',
+        b'\xef\xbb\xbf [ {"entity":"a","t":1} ]\r\n',
+        b'[\r\n  {\r\n    "entity": "a"',
+    ],
+)
+def test_a_list_of_objects_is_refused_as_a_whole_by_every_way_in(text: bytes, folder: Path) -> None:
+    """As lines all of it would be dead letters, and the sender of a post would see only that it was accepted."""
+    path = folder / "list.jsonl"
+    path.write_bytes(text)
+    for read in (
+        lambda: of_body(text, NDJSON),
+        lambda: of_pieces(read_files([path], Columns(FEED))),
+        lambda: of_pieces(read_file(path, FEED, 1)),
+        lambda: of_pieces(read_file(path, FEED, 9)),
+    ):
+        with pytest.raises(Unreadable, match=r"jq -c '.\[\]'"):
+            read()
+
+
+def test_other_lines_with_brackets_are_dead_letters(folder: Path) -> None:
+    text = b'[1]\n{"entity":"a","t":1}\n[{"entity":"a","t":2}]\n[]\n'
+    rows, dead = of_body(text, NDJSON)
+    assert len(rows) == 1 and [line for *_, line in dead] == [1, 3, 4]
+    assert_same(text, NDJSON, folder)
+
+
 @given(text=csv_blocks())
 @example(text=b"a,1,1.5,true,k,o,0x1f\n")
 @example(text=b"a,1,nan(5),true,k,o,1\n")

@@ -14,13 +14,14 @@ import hashlib
 import logging
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from engine.failpoints import failpoint
+from engine.model.faults import unknown_name
 from engine.model.feed import Feed as EngineFeed
-from engine.model.messages import Message
+from engine.model.messages import Message, untranslated
 from engine.sources.file_rows import read_file as read_rows_of_file
 from engine.sources.files import COMPRESSIONS, PARQUET, Piece, Unreadable, format_of
 from webapp.feeds.bodies import NamedAsTheFeed
@@ -46,6 +47,8 @@ class Inbox:
     chunk_rows: int = CHUNK_ROWS
     quiet_s: float = QUIET_S
     _work: Iterator[None] | None = field(default=None, init=False)
+    _strays: set[str] = field(default_factory=set, init=False)
+    """What was reported already, because no feed takes it."""
 
     def scan(self, feeds: Sequence[Feed], budget_s: float = BUDGET_S) -> None:
         """Takes files, oldest first, for about `budget_s`. Raises OSError and database errors: the file is begun again, nothing is doubled."""
@@ -62,6 +65,7 @@ class Inbox:
         self._work = None
 
     def _all(self, feeds: Sequence[Feed]) -> Iterator[None]:
+        self._report_strays({feed.name for feed in feeds})
         for feed in feeds:
             folder = self.root / feed.name
             folder.mkdir(parents=True, exist_ok=True)
@@ -69,6 +73,18 @@ class Inbox:
                 if is_complete(path, self.quiet_s):
                     with damage_isolated(feed):
                         yield from self._take(feed, path)
+
+    def _report_strays(self, taken: Set[str]) -> None:
+        """Files that no feed takes, once for each folder: they stay until a feed has the folder's name."""
+        for path in self.root.iterdir() if self.root.is_dir() else ():
+            if path.name in taken or path.name in self._strays or not holds_files(path):
+                continue
+            known = set(Feed.objects.values_list("name", flat=True))
+            # A feed that is set aside takes its files later.
+            if path.name not in known:
+                self._strays.add(path.name)
+                where = unknown_name(path.name, known, what=untranslated("feed")) if path.is_dir() else "files belong in the folder of their feed"
+                log.warning("%s is not read: %s", path, where)
 
     def _take(self, feed: Feed, path: Path) -> Iterator[None]:
         """One file into the log, a chunk for each step."""
@@ -94,6 +110,14 @@ class Inbox:
 def waiting(folder: Path) -> list[Path]:
     """The files that were put into `folder`."""
     return [path for path in folder.iterdir() if path.is_file() and not path.name.startswith(".") and path.suffix not in IGNORED_SUFFIXES]
+
+
+def holds_files(path: Path) -> bool:
+    """Whether it is a file that was put here, or a folder with one, as far as this process may see."""
+    try:
+        return path in waiting(path.parent) if path.is_file() else path.is_dir() and bool(waiting(path))
+    except OSError:
+        return False
 
 
 def is_complete(path: Path, quiet_s: float) -> bool:

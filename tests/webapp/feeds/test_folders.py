@@ -61,6 +61,31 @@ def test_files_of_every_format_are_read_and_moved_to_done(feed: Feed, inbox: Inb
     assert reported == {("file:2.jsonl.gz", 2, "malformed"), ("file:3.parquet", None, "missing_t")}
 
 
+def test_files_that_no_feed_takes_are_reported_once(feed: Feed, inbox: Inbox, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    misspelt = inbox.root / f"{feed.name}s"
+    misspelt.mkdir()
+    (misspelt / "a.csv").write_text(CSV)
+    (inbox.root / "b.csv").write_text(CSV)
+    (inbox.root / "empty").mkdir()
+    (inbox.root / ".hidden").write_text("")
+    (inbox.root / "c.csv.part").write_text("")
+    (inbox.root / "nowhere").symlink_to("none")
+    for _ in range(3):
+        inbox.scan([feed], budget_s=60)
+    said = sorted(record.getMessage() for record in caplog.records)
+    assert said == [
+        f"{inbox.root / 'b.csv'} is not read: files belong in the folder of their feed",
+        f"{misspelt} is not read: unknown feed '{misspelt.name}'; did you mean '{feed.name}'? Known: {feed.name}",
+    ]
+    assert {"b.csv", f"{misspelt.name}/a.csv"} <= set(names(inbox.root))
+
+
+def test_the_files_of_a_feed_that_is_set_aside_wait_unreported(feed: Feed, inbox: Inbox, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (folder / "a.csv").write_text(CSV)
+    inbox.scan([], budget_s=60)
+    assert caplog.records == [] and names(folder) == ["a.csv"]
+
+
 def test_unreadable_files_are_moved_to_failed_with_the_reason(feed: Feed, inbox: Inbox, folder: Path) -> None:
     (folder / "a.csv").write_bytes(b"")
     (folder / "b.parquet").write_bytes(b"no parquet")

@@ -20,7 +20,7 @@ from engine.backtest.documents import Stop, read_feed
 from engine.model.columns import TIME
 from engine.model.faults import Refused, unknown_name
 from engine.model.feed import Feed as EngineFeed
-from engine.model.messages import Message
+from engine.model.messages import untranslated
 from engine.sources.files import Unreadable
 from webapp.feeds.client import IngestClient, Rejected
 from webapp.feeds.credentials import server_url, token_kept
@@ -101,7 +101,7 @@ class Command(BaseCommand):
                 raise CommandError(str(stop)) from stop
         feed = Feed.objects.filter(name=options["feed"]).first()
         if feed is None:
-            unknown = unknown_name(options["feed"], Feed.objects.values_list("name", flat=True), what=Message("feed"))
+            unknown = unknown_name(options["feed"], Feed.objects.values_list("name", flat=True), what=untranslated("feed"))
             raise CommandError(f"{unknown}; for a feed on another server give --schema FEED.json.")
         return feed.engine_feed(), feed
 

@@ -14,6 +14,7 @@ from rest_framework.request import Request
 from engine.model.messages import Message
 from webapp.accounts.models import ApiToken, Scope, User
 from webapp.accounts.services import token_authenticate
+from webapp.config.wording import translated
 
 if TYPE_CHECKING:
     # At run time the views import this module.
@@ -47,14 +48,14 @@ class SessionAuthentication(DrfSessionAuthentication):
 class LoggedInWithinScope(BasePermission):
     """The user is logged in; a token also needs the scope: the view's `token_scope`, else `read` for safe methods and `write` for others."""
 
-    message = "The token is not good for this."
-
     def has_permission(self, request: Request, view: APIView) -> bool:
         if not request.user.is_authenticated:
             return False
         if not isinstance(request.auth, ApiToken):
             return True
         needed = getattr(view, "token_scope", None) or (Scope.READ if request.method in SAFE_METHODS else Scope.WRITE)
+        lacking = Message("The token lacks the scope {scope}: make one that has it, on the page Account or with manage.py token.", scope=needed)
+        self.message = translated(lacking)
         return needed in request.auth.scopes
 
 

@@ -67,6 +67,8 @@ def as_faults(error: Exception, context: dict[str, Any]) -> Response | None:
         return None
     if isinstance(error, exceptions.ValidationError):
         faults = serializer_faults(error.detail)
+    elif isinstance(error, exceptions.NotAuthenticated):
+        faults = [Fault("", Message("Log in, or send a token: Authorization: Bearer <token>."))]
     else:
         faults = [Fault("", untranslated(response.data.get("detail", gettext("Refused."))))]
     response.data = faults_body(faults)

@@ -137,6 +137,8 @@ def pack(staging: Path, target: Path, facts: Mapping[str, Any]) -> None:
 
 def unpack(source: Path, staging: Path) -> dict[str, Any]:
     """The manifest, after everything was put into `staging` and compared with its check sums. Raises BackupError."""
+    if not source.is_file():
+        raise BackupError(f"there is no file {source.resolve()}")
     try:
         with tarfile.open(source) as archive:
             for member in archive:

@@ -77,6 +77,7 @@ def test_a_read_token_reads_and_does_not_write(people: SimpleNamespace, feed: An
     assert client.get("/api/v1/feeds/").status_code == 200
     answer = client.post("/api/v1/regions/", {"feed": "yard", "name": "x", "geometry": {"center": [0, 0], "radius": 1}})
     assert answer.status_code == 403
+    assert "The token lacks the scope write" in answer.json()["faults"][0]["message"]
 
 
 def test_a_write_token_does_not_read(people: SimpleNamespace, feed: Any) -> None:
@@ -88,6 +89,16 @@ def test_a_wrong_token_is_refused_with_the_reason(people: SimpleNamespace) -> No
     answer = bearer("vdt_wrong").get("/api/v1/feeds/")
     assert answer.status_code == 401
     assert answer.json()["faults"][0]["message"]
+
+
+@pytest.mark.parametrize("header", [None, "vdt_without_bearer", "Token vdt_x"])
+def test_a_request_without_a_token_learns_how_to_send_one(header: str | None, db: None) -> None:
+    client = APIClient()
+    if header is not None:
+        client.credentials(HTTP_AUTHORIZATION=header)
+    answer = client.get("/api/v1/feeds/")
+    assert answer.status_code == 401
+    assert "Authorization: Bearer <token>" in answer.json()["faults"][0]["message"]
 
 
 def test_a_token_cannot_make_tokens_or_change_the_password(people: SimpleNamespace) -> None:

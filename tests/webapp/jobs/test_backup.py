@@ -145,3 +145,10 @@ def test_a_damaged_backup_is_refused_by_the_file_that_is_damaged(feed: Feed, set
     owner_url = fresh_database(os.environ.get("DATABASE_OWNER_URL") or os.environ["DATABASE_URL"], "restored")
     with pointed_at(with_database(os.environ["DATABASE_URL"], "restored"), owner_url), pytest.raises(CommandError, match=r"database.dump is damaged"):
         call_command("restore", str(file), stdout=StringIO())
+
+
+def test_a_file_that_is_not_there_is_named_with_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command of the operator runs in the project's folder, wherever the operator is."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(backup.BackupError, match=f"there is no file {tmp_path / 'none.tar'}"):
+        backup.unpack(Path("none.tar"), tmp_path)

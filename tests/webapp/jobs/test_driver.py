@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from django.core.management import CommandError, call_command
 from django.db import OperationalError, connection
 
 from engine.model.messages import Message
@@ -129,3 +130,8 @@ def test_a_start_waits_for_a_database_that_is_away_for_a_moment(monkeypatch: pyt
     monkeypatch.setattr(connection, "close", lambda: None)
     assert JobDriver("main", 1).run() == DONE
     assert list(tries) == []
+
+
+def test_a_job_that_does_not_exist_is_refused_by_hand(feed: Any) -> None:
+    with pytest.raises(CommandError, match="did you mean 'main'"):
+        call_command("run_job", "mian")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connection
@@ -40,7 +41,8 @@ class Command(BaseCommand):
                     backup.load(connection.settings_dict, staging / backup.DATABASE)
                 backup.place(staging, here)
         except (backup.BackupError, PostgresError, OSError) as error:
-            raise CommandError(str(error)) from error
+            remedy = "" if settings.DATABASE_OWNER or "permission denied" not in str(error) else " Set DATABASE_OWNER_URL: only the owner may."
+            raise CommandError(f"{error}{remedy}") from error
         call_command("migrate", verbosity=0, interactive=False)
         # The processes of the instance that was backed up are not this one's.
         Job.objects.update(observed_state=ObservedState.STOPPED, pid=None, pgid=None, pid_started=None, lease_owner="", lease_until=None, token="")

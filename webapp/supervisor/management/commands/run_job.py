@@ -6,7 +6,10 @@ import os
 import sys
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from engine.model.faults import unknown_name
+from engine.model.messages import untranslated
 
 
 class Command(BaseCommand):
@@ -19,8 +22,12 @@ class Command(BaseCommand):
         parser.add_argument("--epoch", type=int, help="the start that the reconciler numbered; without it the next one is taken")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        from webapp.jobs.models import Job
         from webapp.supervisor.driver import JobDriver
 
+        known = [] if options["epoch"] is not None else list(Job.objects.values_list("name", flat=True))
+        if known and options["name"] not in known:
+            raise CommandError(str(unknown_name(options["name"], known, what=untranslated("job"))))
         status = JobDriver(options["name"], options["epoch"]).run()
         sys.stdout.flush()
         sys.stderr.flush()

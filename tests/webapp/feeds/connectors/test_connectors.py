@@ -247,6 +247,17 @@ def test_faults_of_connectors_are_named(people: SimpleNamespace, sea: Feed, feed
     assert client_of(people.stranger).post("/api/v1/connectors/", trial).status_code == 400, "the feed is not there for other users"
 
 
+def test_the_documented_connector_is_taken(people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    feed_create(owner=people.owner, name="fleet", title="f", crs="geographic", team=people.harbour)
+    (example,) = (block for block in re.findall(r"```json\n(.*?)```", (ROOT / "docs" / "connectors.md").read_text(), re.S) if '"kind"' in block)
+    client = client_of(people.operator)
+    made = client.post("/api/v1/connectors/", json.loads(example), format="json")
+    assert made.status_code == 201, made.content
+    assert "password" not in made.json()["settings"]
+    tried = client.post("/api/v1/connectors/trial", json.loads(example), format="json")
+    assert tried.status_code == 400 and [fault["pointer"] for fault in tried.json()["faults"]] == [""], "its host is only an example"
+
+
 def test_a_connector_whose_peer_is_away_waits_and_comes_back(sea: Feed) -> None:
     with receiver(POSITION) as port:
         pass

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Any
 
 import numpy as np
@@ -24,8 +24,8 @@ PLAIN_BYTES, PLAIN_DEPTH = 4_000, 100
 """Longer and deeper lines are read by themselves: Python refuses integers of more than 4,300 digits, and a thousand levels."""
 _MINUS_ZERO = re.compile(rb"-0[,}\]\s]")
 """An integer: as a float it has no sign."""
-_LIST = re.compile(rb"[ \t]*\[[ \t]*(\{|\r?\n|\Z)")
-"""The first line of a list of objects, which is no line of such a text itself."""
+_LIST = re.compile(rb"[ \t]*\[[ \t]*(\{[^\n]*|\r?)(\Z|\n(?![ \t]*\{[^\n]*\}[ \t]*\r?(\n|\Z)))")
+"""The first line of a list of objects; if an object of its own is in the next line, it is only a malformed line."""
 _INFINITY = re.compile(rb"[:\s,\[-]Inf")
 """Arrow knows more names for it than Python."""
 
@@ -36,12 +36,19 @@ def read_json_lines(pieces: Iterator[bytes], columns: Columns) -> Iterator[Piece
     Raises Unreadable for one list of objects: as lines, all of it would be dead letters.
     """
     reader, line = _Reader(columns), 1
-    for block in pieces:
-        rows = block.removeprefix(UTF8_MARK) if line == 1 else block
-        if line == 1 and _LIST.match(rows):
+    for block in _without_mark(pieces):
+        if line == 1 and _LIST.match(block):
             raise Unreadable(Message("this is a JSON list; what is read is one object a line: jq -c '.[]' writes it so"))
-        yield reader.read(rows, line)
+        yield reader.read(block, line)
         line += block.count(b"\n")
+
+
+def _without_mark(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """The same text; the first piece has two lines, if there are two."""
+    first = next(pieces, b"")
+    if first.count(b"\n") < 2:
+        first += next(pieces, b"")
+    return chain([first.removeprefix(UTF8_MARK)] if first else [], pieces)
 
 
 class _Reader:

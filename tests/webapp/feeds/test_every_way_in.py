@@ -194,8 +194,9 @@ def test_a_list_of_objects_is_refused_as_a_whole_by_every_way_in(text: bytes, fo
             read()
 
 
-def test_other_lines_with_brackets_are_dead_letters(folder: Path) -> None:
-    text = b'[1]\n{"entity":"a","t":1}\n[{"entity":"a","t":2}]\n[]\n'
+@pytest.mark.parametrize("first", [b"[1]", b"[", b'[{"entity":"a","t":0}]'])
+def test_other_lines_with_brackets_are_dead_letters(first: bytes, folder: Path) -> None:
+    text = first + b'\n{"entity":"a","t":1}\n[{"entity":"a","t":2}]\n[]\n'
     rows, dead = of_body(text, NDJSON)
     assert len(rows) == 1 and [line for *_, line in dead] == [1, 3, 4]
     assert_same(text, NDJSON, folder)

@@ -181,34 +181,6 @@ def keep(lists: Intervals, kept: Bools) -> Intervals:
 
 
 @jit
-def _amalgamate(owner: Ints, s: Ints, e: Ints, lists: int) -> tuple[Ints, Ints, Ints]:
-    ptr, out_s, out_e = np.zeros(lists + 1, np.int64), np.empty(len(s), np.int64), np.empty(len(s), np.int64)
-    k = 0
-    last = -1
-    for i in range(len(s)):
-        if owner[i] == last and s[i] <= out_e[k - 1]:
-            out_e[k - 1] = max(out_e[k - 1], e[i])
-        else:
-            out_s[k], out_e[k] = s[i], e[i]
-            k += 1
-            last = owner[i]
-            ptr[owner[i] + 1] += 1
-    for i in range(lists):
-        ptr[i + 1] += ptr[i]
-    return ptr, out_s[:k], out_e[:k]
-
-
-def amalgamate(owner: Ints, s: Ints, e: Ints, lists: int) -> Intervals:
-    """Maximal intervals of arbitrary ones; interval k belongs to list owner[k]. Sorts only if they are not sorted by (owner, s)."""
-    if len(s) > 1:
-        behind = (owner[1:] < owner[:-1]) | ((owner[1:] == owner[:-1]) & (s[1:] < s[:-1]))
-        if behind.any():
-            order = np.lexsort((s, owner))
-            owner, s, e = owner[order], s[order], e[order]
-    return Intervals(*_amalgamate(owner, s, e, lists))
-
-
-@jit
 def counting_order(owner: Ints, lists: int) -> tuple[Ints, Ints]:
     """Positions sorted by owner (stable), and the offset of each owner's first: linear, without comparisons."""
     ptr = np.zeros(lists + 1, np.int64)
@@ -222,6 +194,33 @@ def counting_order(owner: Ints, lists: int) -> tuple[Ints, Ints]:
         order[at[owner[i]]] = i
         at[owner[i]] += 1
     return order, ptr
+
+
+@jit
+def _amalgamate(owner: Ints, s: Ints, e: Ints, lists: int) -> tuple[Ints, Ints, Ints]:
+    order, begins = counting_order(owner, lists)
+    ptr, out_s, out_e = np.zeros(lists + 1, np.int64), np.empty(len(s), np.int64), np.empty(len(s), np.int64)
+    k = 0
+    for i in range(lists):
+        own = order[begins[i] : begins[i + 1]]
+        for j in range(1, len(own)):
+            if s[own[j]] < s[own[j - 1]]:
+                own = own[np.argsort(s[own])]
+                break
+        first = k
+        for j in own:
+            if k > first and s[j] <= out_e[k - 1]:
+                out_e[k - 1] = max(out_e[k - 1], e[j])
+            else:
+                out_s[k], out_e[k] = s[j], e[j]
+                k += 1
+        ptr[i + 1] = k
+    return ptr, out_s[:k], out_e[:k]
+
+
+def amalgamate(owner: Ints, s: Ints, e: Ints, lists: int) -> Intervals:
+    """Maximal intervals of arbitrary ones; interval k belongs to list owner[k]. Linear if those of each list are sorted."""
+    return Intervals(*_amalgamate(owner, s, e, lists))
 
 
 @jit

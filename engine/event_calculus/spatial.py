@@ -6,16 +6,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from engine.event_calculus.compiled import jit
 from engine.event_calculus.conditions import distance_m
-from engine.event_calculus.intervals import INF, Bools, Intervals, Ints, counting_order
-from engine.event_calculus.keys import is_sorted, number_rows, take_rows
-from engine.event_calculus.tables import FluentTable, group_by_key, stack
+from engine.event_calculus.intervals import INF, Bools, Intervals, Ints, amalgamate
+from engine.event_calculus.keys import number_rows, take_rows
+from engine.event_calculus.tables import FluentTable, concat_tables, group_by_key, stack
 
 if TYPE_CHECKING:
     from pyproj import Geod
@@ -57,14 +57,15 @@ def all_pairs(samples: Positions) -> Sides:
 
 
 @dataclass(frozen=True)
-class Contacts:
-    """Pairs that were near in some slot: `pairs` (2, pairs) are entity codes, the lesser first; pair i met in the slots (given by first time)
-    `slot[ptr[i]:ptr[i + 1]]`, ascending, at the `distance` of the same index. `examined` counts distance tests.
+class Meetings:
+    """Pairs of samples of different entities within reach: `of` is the position of the entities in `pairs` (2, pairs), which has the lesser code
+    first; [s, e) is when a meeting counts; and `distance`. `examined` counts distance tests.
     """
 
     pairs: Ints
-    ptr: Ints
-    slot: Ints
+    of: Ints
+    s: Ints
+    e: Ints
     distance: Floats
     examined: int
 
@@ -132,17 +133,24 @@ def _pairs(samples: Positions, slot: Ints, sides: Sides, reach_x: float, reach_y
         n = found
 
 
-def contacts(samples: Positions, slot: Ints, limits: Sequence[float], geographic: bool, sides: Sides | None = None) -> Contacts:
-    """Pairs within a slot, of the `sides` that meet, at most the greatest of the `limits` apart (closed): in metres on a geographic feed, else in the
-    feed's unit. Distances are exact enough to be compared with any of the limits.
+def contacts(samples: Positions, tick: int, query_time: int, limits: Sequence[float], geographic: bool, sides: Sides | None = None) -> Meetings:
+    """Pairs of samples at one time, of the `sides` that meet, at most the greatest of the `limits` apart (closed): in metres on a geographic feed,
+    else in the feed's unit. Distances are exact enough to be compared with any of the limits. Each counts for one `tick`, at `query_time` for ever.
     """
     sides = all_pairs(samples) if sides is None else sides
-    if not is_sorted(slot):
-        order = np.argsort(slot, kind="stable")
-        samples, slot, sides = samples.take(order), slot[order], sides.take(order)
-    left, right, distance, examined = _near(samples, slot, sides, limits, geographic)
-    pairs, ptr, moments, metres = _by_pair(samples.entity, slot, left, right, distance, max(limits))
-    return Contacts(pairs, ptr, moments, metres, int(examined))
+    left, right, distance, examined = _near(samples, samples.t, sides, limits, geographic)
+    kept = distance <= max(limits)
+    left, right = left[kept], right[kept]
+    t = samples.t[left]
+    return Meetings(*_pairs_of(samples, left, right), t, np.where(t == query_time, INF, t + tick), distance[kept], examined)
+
+
+def _pairs_of(samples: Positions, left: Ints, right: Ints) -> tuple[Ints, Ints]:
+    """The distinct pairs of entities, and for each pair of samples the position of its entities."""
+    one, other = samples.entity[left], samples.entity[right]
+    both = np.stack((np.minimum(one, other), np.maximum(one, other)))
+    number, first = number_rows(both)
+    return take_rows(both, first), number
 
 
 def _near(samples: Positions, slot: Ints, sides: Sides, limits: Sequence[float], geographic: bool) -> tuple[Ints, Ints, Floats, int]:
@@ -172,21 +180,10 @@ def _around(samples: Positions, slot: Ints, sides: Sides, reach_x: float, reach_
     return which[left[kept]], which[right[kept]], examined
 
 
-@dataclass(frozen=True)
-class Meetings:
-    """Two samples of different entities, less than a slot apart in time and within reach: `pairs` (2, meetings), the interval from the later sample
-    until the earlier one is a slot old, and the distance. `examined` counts distance tests.
+def meetings(samples: Positions, slot: int, query_time: int, limits: Sequence[float], geographic: bool, sides: Sides | None = None) -> Meetings:
+    """All pairs of samples less than `slot` apart in time and at most the greatest of the `limits` in space, of the `sides` that meet. Each counts
+    from the later sample until the earlier one is a slot old; an interval that ends after `query_time` is open.
     """
-
-    pairs: Ints
-    s: Ints
-    e: Ints
-    distance: Floats
-    examined: int
-
-
-def meetings(samples: Positions, slot: int, limits: Sequence[float], geographic: bool, sides: Sides | None = None) -> Meetings:
-    """All pairs of samples less than `slot` apart in time and at most the greatest of the `limits` in space; of the `sides` that meet."""
     # Samples less than a slot apart are in one slot or in two neighbouring ones: each is entered in its own slot and, as an earlier one, in the next.
     n = len(samples.t)
     own = samples.t // slot
@@ -194,39 +191,22 @@ def meetings(samples: Positions, slot: int, limits: Sequence[float], geographic:
     which, earlier = order % max(n, 1), order >= n
     sides = (all_pairs(samples) if sides is None else sides).take(which)
     samples = samples.take(which)
-    entity, t = samples.entity, samples.t
+    t = samples.t
     left, right, distance, examined = _near(samples, np.concatenate((own, own + 1))[order], sides, limits, geographic)
     kept = (distance <= max(limits)) & ~(earlier[left] & earlier[right]) & (np.abs(t[left] - t[right]) < slot)
     left, right = left[kept], right[kept]
-    pairs = np.sort(np.stack((entity[left], entity[right])), axis=0)
-    return Meetings(pairs, np.maximum(t[left], t[right]), np.minimum(t[left], t[right]) + slot, distance[kept], examined)
+    ends = np.minimum(t[left], t[right]) + slot
+    ends = np.where(ends > query_time, INF, ends)
+    return Meetings(*_pairs_of(samples, left, right), np.maximum(t[left], t[right]), ends, distance[kept], examined)
 
 
-def proximity(found: Meetings, threshold: float, query_time: int, value: int) -> FluentTable:
+def near_pairs(found: Meetings, threshold: float, value: int) -> FluentTable:
     """Both orders of every pair, with the intervals in which it has met within `threshold`."""
     near = found.distance <= threshold
-    (one, other), s, e = found.pairs[:, near], found.s[near], found.e[near]
-    e = np.where(e > query_time, INF, e)
-    keys = stack([np.concatenate((one, other)), np.concatenate((other, one)), value], 2 * len(s))
-    return group_by_key(keys, Intervals(np.arange(2 * len(s) + 1), np.concatenate((s, s)), np.concatenate((e, e))))
-
-
-@jit
-def _by_pair(entity: Ints, slot: Ints, left: Ints, right: Ints, distance: Floats, reach: float) -> Any:
-    """Contacts within reach by pair, and by time within a pair, because the input is in order of slots."""
-    n = 0
-    both, kept = np.empty((2, len(left)), np.int64), np.empty(len(left), np.int64)
-    for i in range(len(left)):
-        if distance[i] <= reach:
-            a, b = entity[left[i]], entity[right[i]]
-            both[0, n], both[1, n], kept[n] = min(a, b), max(a, b), i
-            n += 1
-    number, first = number_rows(both[:, :n].copy())
-    order, ptr = counting_order(number, len(first))
-    moments, metres = np.empty(n, np.int64), np.empty(n, np.float64)
-    for i in range(n):
-        moments[i], metres[i] = slot[left[kept[order[i]]]], distance[kept[order[i]]]
-    return take_rows(both, first), ptr, moments, metres
+    lists = amalgamate(found.of[near], found.s[near], found.e[near], found.pairs.shape[1])
+    keys = stack([*found.pairs, value], found.pairs.shape[1])
+    table = FluentTable(keys, lists).take_lists(np.flatnonzero(lists.counts))
+    return concat_tables([table, FluentTable(table.keys[[1, 0, 2]], table.lists)])
 
 
 @jit
@@ -260,42 +240,6 @@ def _geodesic_near(lon1: Floats, lat1: Floats, lon2: Floats, lat2: Floats, limit
     return metres
 
 
-def near_pairs(found: Contacts, threshold: float, tick: int, query_time: int, value: int) -> FluentTable:
-    """Both orders of every pair that is within `threshold`, with its intervals: runs of slots `tick` apart."""
-    keys, *lists = _near_pairs(found.pairs, found.ptr, found.slot, found.distance, threshold, tick, query_time, value)
-    return FluentTable(keys, Intervals(*lists))
-
-
-@jit
-def _near_pairs(pairs: Ints, ptr: Ints, slot: Ints, distance: Floats, threshold: float, tick: int, query_time: int, value: int) -> Any:
-    n = pairs.shape[1]
-    s, e, ends = np.empty(len(slot), np.int64), np.empty(len(slot), np.int64), np.zeros(n + 1, np.int64)
-    met = np.empty(n, np.int64)
-    m = k = 0
-    for i in range(n):
-        first = k
-        for j in range(ptr[i], ptr[i + 1]):
-            if distance[j] <= threshold:
-                if k > first and slot[j] <= e[k - 1]:
-                    e[k - 1] = max(e[k - 1], slot[j] + tick)
-                else:
-                    s[k], e[k] = slot[j], slot[j] + tick
-                    k += 1
-        if k > first:
-            if e[k - 1] == query_time + tick:
-                e[k - 1] = INF
-            met[m] = i
-            m += 1
-            ends[m] = k
-    keys, both = np.full((3, 2 * m), value, np.int64), np.empty(2 * m + 1, np.int64)
-    both[0] = 0
-    for i in range(m):
-        keys[0, i] = keys[1, m + i] = pairs[0, met[i]]
-        keys[1, i] = keys[0, m + i] = pairs[1, met[i]]
-        both[i + 1], both[m + i + 1] = ends[i + 1], k + ends[i + 1]
-    return keys, both, np.concatenate((s[:k], s[:k])), np.concatenate((e[:k], e[:k]))
-
-
 def stays(samples: Positions, areas: Sequence[tuple[int | None, Area]], longest: int, query_time: int, value: int) -> FluentTable:
     """Intervals in which entities are inside areas: from a sample inside to the entity's next sample, at most `longest`.
 
@@ -316,6 +260,3 @@ def stays(samples: Positions, areas: Sequence[tuple[int | None, Area]], longest:
     joined = [np.concatenate(column) for column in zip(*columns, strict=True)]
     *keys, s, e = joined
     return group_by_key(stack(keys, len(s)), Intervals(np.arange(len(s) + 1), s, e))
-
-
-__all__ = ["Area", "Contacts", "Positions", "Sides", "contacts", "meetings", "near_pairs", "proximity", "stays"]

@@ -200,15 +200,13 @@ class WindowInputs:
             samples = self._samples(seen, position, evaluation.bounds.rows_after - self.reach_back(position, slot if relation != "distance" else 0))
             if samples is None:
                 continue
-            found: spatial.Contacts | spatial.Meetings | None = None
+            found: spatial.Meetings | None = None
             if relation != "inside":
                 limits = sorted({self.plan.program.spatial[place].amount for place in places})
                 fluent = Relation(True, *self.plan.program.spatial[places[0]].fluent.indicator)
                 sides = None if share is None else share.sides(fluent, samples.entity, state.symbols)
-                if relation == "distance":
-                    found = spatial.contacts(samples, samples.t, limits, self.settings.geographic, sides)
-                else:
-                    found = spatial.meetings(samples, slot, limits, self.settings.geographic, sides)
+                measure, span = (spatial.contacts, self.settings.tick) if relation == "distance" else (spatial.meetings, slot)
+                found = measure(samples, span, evaluation.bounds.query_time, limits, self.settings.geographic, sides)
                 state.pairs_examined += found.examined
             for place in places:
                 declared = self.plan.program.spatial[place]
@@ -228,20 +226,15 @@ class WindowInputs:
                 return spatial.Positions(np.asarray(part.columns[0], np.int64)[order], part.t[order], part.x[order], part.y[order])
         return None
 
-    def _spatial_table(
-        self, evaluation: Evaluation, place: int, samples: spatial.Positions, found: spatial.Contacts | spatial.Meetings | None
-    ) -> FluentTable:
+    def _spatial_table(self, evaluation: Evaluation, place: int, samples: spatial.Positions, found: spatial.Meetings | None) -> FluentTable:
         declared = self.plan.program.spatial[place]
         symbols = evaluation.kb.symbols
         assert isinstance(declared.fluent.value, Atom)
         value = symbols.term(declared.fluent.value)
-        query_time = evaluation.bounds.query_time
-        if isinstance(found, spatial.Contacts):
-            table = spatial.near_pairs(found, declared.amount, self.settings.tick, query_time, value)
-        elif found is not None:
-            table = spatial.proximity(found, declared.amount, query_time, value)
+        if found is not None:
+            table = spatial.near_pairs(found, declared.amount, value)
         else:
-            table = spatial.stays(samples, self._areas_of(place, symbols), declared.slot, query_time, value)
+            table = spatial.stays(samples, self._areas_of(place, symbols), declared.slot, evaluation.bounds.query_time, value)
         if declared.slot:
             # Samples before the window count in it; their intervals before it are already decided.
             table = table.take_lists(np.arange(table.n), evaluation.bounds.first_row)

@@ -61,15 +61,15 @@ def all_pairs(rows: list[Sample], distance: float) -> dict[tuple[int, int], set[
 @settings(max_examples=100, deadline=None)
 @given(samples, st.sampled_from([1.0, 2.0, 5.0, math.sqrt(2)]), st.sampled_from([0.5, 1.0]))
 def test_distance_is_all_pairs(rows: list[Sample], distance: float, share: float) -> None:
-    found = spatial.contacts(positions(rows), positions(rows).t, [distance], False)
-    assert ticks_of(spatial.near_pairs(found, distance * share, 1, 12, 9), 12) == all_pairs(rows, distance * share)
+    found = spatial.contacts(positions(rows), 1, 12, [distance], False)
+    assert ticks_of(spatial.near_pairs(found, distance * share, 9), 12) == all_pairs(rows, distance * share)
 
 
 @settings(max_examples=60, deadline=None)
 @given(crowds, st.sampled_from([1.0, 3.0, 5.0]))
 def test_cells_find_what_all_pairs_find(rows: list[Sample], distance: float) -> None:
-    found = spatial.contacts(positions(rows), positions(rows).t, [distance], False)
-    assert ticks_of(spatial.near_pairs(found, distance, 1, 1, 9), 1) == all_pairs(rows, distance)
+    found = spatial.contacts(positions(rows), 1, 1, [distance], False)
+    assert ticks_of(spatial.near_pairs(found, distance, 9), 1) == all_pairs(rows, distance)
 
 
 @settings(max_examples=60, deadline=None)
@@ -79,11 +79,11 @@ def test_sides_that_meet_are_measured_and_no_others(rows: list[Sample], distance
     drawn = np.array(data.draw(st.lists(st.booleans(), min_size=groups**2, max_size=groups**2))).reshape(groups, groups)
     meet, many = drawn | drawn.T, positions(rows)
     of = many.entity * 7 % groups
-    all_tested = spatial.contacts(many, many.t, [distance], False).examined
-    found = spatial.contacts(many, many.t, [distance], False, spatial.Sides(of, meet))
+    all_tested = spatial.contacts(many, 1, 1, [distance], False).examined
+    found = spatial.contacts(many, 1, 1, [distance], False, spatial.Sides(of, meet))
     expected = {pair: ticks for pair, ticks in all_pairs(rows, distance).items() if meet[pair[0] * 7 % groups, pair[1] * 7 % groups]}
-    assert ticks_of(spatial.near_pairs(found, distance, 1, 1, 9), 1) == expected
-    others = spatial.contacts(many, many.t, [distance], False, spatial.Sides(of, ~meet))
+    assert ticks_of(spatial.near_pairs(found, distance, 9), 1) == expected
+    others = spatial.contacts(many, 1, 1, [distance], False, spatial.Sides(of, ~meet))
     assert found.examined + others.examined == all_tested
 
 
@@ -91,7 +91,7 @@ def test_cells_leave_most_pairs_alone() -> None:
     place = np.random.default_rng(7)
     n = 4_000
     many = spatial.Positions(np.arange(n), np.zeros(n, np.int64), place.uniform(0, 1_000, n), place.uniform(0, 1_000, n))
-    found = spatial.contacts(many, many.t, [5.0], False)
+    found = spatial.contacts(many, 1, 1, [5.0], False)
     assert found.pairs.shape[1] > 100
     assert found.examined < n * (n - 1) / 2 * 0.001
 
@@ -106,7 +106,7 @@ def test_proximity_is_geodesic(places: list[tuple[float, float]], dx: float, dy:
     left, right = np.triu_indices(len(x), 1)
     distance = Geod(ellps="WGS84").inv(x[left], y[left], x[right], y[right])[2]
     threshold = float(np.median(distance[0:1])) + 1.0
-    found = spatial.contacts(together, together.t, [threshold], True)
+    found = spatial.contacts(together, 1, 0, [threshold], True)
     assert set(zip(*found.pairs.tolist(), strict=True)) == {(int(a), int(b)) for a, b, d in zip(left, right, distance, strict=True) if d <= threshold}
 
 
@@ -126,14 +126,14 @@ def test_distances_over_the_antimeridian_and_the_poles_are_geodesic(rows: list[t
     entity, t = (np.array([row[i] for row in rows], np.int64) for i in (0, 1))
     x, y = (np.array([row[2][i] for row in rows], np.float64) for i in (0, 1))
     many = spatial.Positions(entity, t, x, y)
-    found = spatial.contacts(many, many.t, limits, True)
+    found = spatial.contacts(many, 1, 2, limits, True)
     for limit in limits:
         expected: dict[tuple[int, int], set[int]] = {}
         for a, b in zip(*np.triu_indices(len(rows), 1), strict=True):
             if t[a] == t[b] and Geod(ellps="WGS84").inv(x[a], y[a], x[b], y[b])[2] <= limit:
                 for pair in ((entity[a], entity[b]), (entity[b], entity[a])):
                     expected.setdefault((int(pair[0]), int(pair[1])), set()).add(int(t[a]))
-        assert ticks_of(spatial.near_pairs(found, limit, 1, 2, 9), 2) == expected
+        assert ticks_of(spatial.near_pairs(found, limit, 9), 2) == expected
 
 
 def test_a_limit_below_another_one_is_compared_with_the_distance_on_the_ellipsoid() -> None:
@@ -142,8 +142,8 @@ def test_a_limit_below_another_one_is_compared_with_the_distance_on_the_ellipsoi
         two = spatial.Positions(np.arange(2), np.zeros(2, np.int64), np.array([0.0, dx]), np.array([0.0, dy]))
         distance = Geod(ellps="WGS84").inv(0, 0, dx, dy)[2]
         for factor in (0.999, 1.001):
-            found = spatial.contacts(two, two.t, [distance * factor, 50_000.0], True)
-            assert (spatial.near_pairs(found, distance * factor, 1, 0, 9).n > 0) == (factor > 1)
+            found = spatial.contacts(two, 1, 0, [distance * factor, 50_000.0], True)
+            assert (spatial.near_pairs(found, distance * factor, 9).n > 0) == (factor > 1)
 
 
 class Square:
@@ -179,13 +179,13 @@ def met(rows: list[Sample], distance: float, slot: int, last: int) -> dict[tuple
 @settings(max_examples=100, deadline=None)
 @given(samples, st.sampled_from([1.0, 2.0, 5.0]), st.sampled_from([0.5, 1.0]), st.integers(1, 6))
 def test_proximity_is_two_samples_of_the_last_slot(rows: list[Sample], distance: float, share: float, slot: int) -> None:
-    found = spatial.meetings(positions(rows), slot, [distance], False)
-    assert ticks_of(spatial.proximity(found, distance * share, 12, 9), 12) == met(rows, distance * share, slot, 12)
+    found = spatial.meetings(positions(rows), slot, 12, [distance], False)
+    assert ticks_of(spatial.near_pairs(found, distance * share, 9), 12) == met(rows, distance * share, slot, 12)
 
 
 def test_a_meeting_over_a_slots_edge_and_one_before_the_last_sample() -> None:
     rows = [(1, 9, 0, 0), (2, 11, 0, 0), (1, 12, 9, 9), (3, 21, 5, 5), (4, 22, 5, 5), (3, 28, 0, 9)]
-    found = ticks_of(spatial.proximity(spatial.meetings(positions(rows), 10, [1.0], False), 1.0, 99, 9), 99)
+    found = ticks_of(spatial.near_pairs(spatial.meetings(positions(rows), 10, 99, [1.0], False), 1.0, 9), 99)
     assert found[1, 2] == set(range(11, 19)) and found[3, 4] == set(range(22, 31))
 
 

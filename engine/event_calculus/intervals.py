@@ -224,28 +224,6 @@ def amalgamate(owner: Ints, s: Ints, e: Ints, lists: int) -> Intervals:
 
 
 @jit
-def run_ends(ptr: Ints, t: Ints, tick: int, query_time: int) -> tuple[Ints, Ints, Ints]:
-    """Lists of sorted points, divided into runs of points one tick apart; a run that reaches `query_time` is open."""
-    n = len(ptr) - 1
-    out_ptr, s, e = np.empty(n + 1, np.int64), np.empty(len(t), np.int64), np.empty(len(t), np.int64)
-    out_ptr[0] = 0
-    k = 0
-    for i in range(n):
-        first = k
-        for j in range(ptr[i], ptr[i + 1]):
-            if k > first and t[j] <= e[k - 1]:
-                # A point exactly one tick later continues the run; a repeated point has no effect.
-                e[k - 1] = max(e[k - 1], t[j] + tick)
-            else:
-                s[k], e[k] = t[j], t[j] + tick
-                k += 1
-        if k > first and e[k - 1] == query_time + tick:
-            e[k - 1] = INF
-        out_ptr[i + 1] = k
-    return out_ptr, s[:k], e[:k]
-
-
-@jit
 def _holds(ptr: Ints, s: Ints, e: Ints, picked: Ints, t: Ints) -> Bools:
     out = np.empty(len(picked), np.bool_)
     for i in range(len(picked)):

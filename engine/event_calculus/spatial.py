@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from engine.event_calculus.compiled import jit
 from engine.event_calculus.conditions import distance_m
-from engine.event_calculus.intervals import INF, Bools, Intervals, Ints, amalgamate
+from engine.event_calculus.intervals import INF, Bools, Ints, amalgamate
 from engine.event_calculus.keys import number_rows, take_rows
-from engine.event_calculus.tables import FluentTable, concat_tables, group_by_key, stack
+from engine.event_calculus.tables import FluentTable, concat_tables, group_intervals, stack
 
 if TYPE_CHECKING:
     from pyproj import Geod
@@ -257,6 +257,5 @@ def stays(samples: Positions, areas: Sequence[tuple[int | None, Area]], longest:
         inside = np.flatnonzero(area.contains(x, y) & (ends > t))
         tag = () if code is None else (np.full(len(inside), code),)
         columns.append((entity[inside], *tag, np.full(len(inside), value), t[inside], ends[inside]))
-    joined = [np.concatenate(column) for column in zip(*columns, strict=True)]
-    *keys, s, e = joined
-    return group_by_key(stack(keys, len(s)), Intervals(np.arange(len(s) + 1), s, e))
+    *keys, s, e = (np.concatenate(column) for column in zip(*columns, strict=True))
+    return group_intervals(stack(keys, len(s)), s, e)

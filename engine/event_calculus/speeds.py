@@ -10,7 +10,7 @@ from engine.event_calculus.intervals import INF, Intervals, Ints, keep
 from engine.event_calculus.keys import find_rows
 from engine.event_calculus.memory import Floats
 from engine.event_calculus.syntax import Construct, Indicator, IntervalRule
-from engine.event_calculus.tables import Rows, group_by_key, stack, union_tables
+from engine.event_calculus.tables import Rows, group_intervals, stack, union_tables
 from engine.event_calculus.terms import Term
 
 
@@ -75,7 +75,6 @@ class Speeds:
             return
         terms: tuple[Term, ...] = rule.head.terms
         keys = stack([self.context.groundings.column(rows, term)[owner] for term in terms], len(owner))
-        whole = Intervals(np.arange(len(owner) + 1), s, np.full(len(owner), self.context.bounds.first))
-        found, retracted = group_by_key(keys, whole), self.context.retracted
+        found, retracted = group_intervals(keys, s, np.full(len(owner), self.context.bounds.first)), self.context.retracted
         others = retracted.get(rule.head.indicator)
         retracted[rule.head.indicator] = found if others is None else union_tables([others, found], len(terms))

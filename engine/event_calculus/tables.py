@@ -198,10 +198,13 @@ def empty_fluent(width: int) -> FluentTable:
 
 def group_by_key(keys: Ints, lists: Intervals) -> FluentTable:
     """The table of lists, several of which may have one key: these are united; empty ones are left out."""
-    owner = lists.owners()
-    rows = take_rows(keys, owner)
-    number, first = number_rows(rows)
-    return FluentTable(take_rows(rows, first), amalgamate(number, lists.s, lists.e, len(first)))
+    return group_intervals(take_rows(keys, lists.owners()), lists.s, lists.e)
+
+
+def group_intervals(keys: Ints, s: Ints, e: Ints) -> FluentTable:
+    """The table of intervals, each with its key."""
+    number, first = number_rows(keys)
+    return FluentTable(take_rows(keys, first), amalgamate(number, s, e, len(first)))
 
 
 def union_tables(parts: Sequence[FluentTable], width: int) -> FluentTable:

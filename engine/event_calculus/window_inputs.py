@@ -6,17 +6,15 @@ References: [dRTEC] 3 (indexing, dynamic grounding); specification 5.6.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from engine.event_calculus import spatial
 from engine.event_calculus.arrivals import InputRows
-from engine.event_calculus.compiled import jit
 from engine.event_calculus.conditions import as_symbols
 from engine.event_calculus.evaluation import Evaluation
-from engine.event_calculus.intervals import INF, Intervals, Ints, counting_order, run_ends
-from engine.event_calculus.keys import is_sorted, mark, mark_alive, number_rows, take_rows
+from engine.event_calculus.intervals import INF, Ints
+from engine.event_calculus.keys import is_sorted, mark, mark_alive
 from engine.event_calculus.local_results import Lists
 from engine.event_calculus.memory import Bounds
 from engine.event_calculus.partitioning import Part, Relation
@@ -35,7 +33,7 @@ from engine.event_calculus.tables import (
     distinct_rows,
     empty_fluent,
     facts_table,
-    group_by_key,
+    group_intervals,
     stack,
     union_tables,
 )
@@ -86,9 +84,10 @@ class WindowInputs:
                 kinds = tuple(NUMBER if column.dtype == np.float64 else SYMBOL for column in rows.columns)
                 evaluation.kb.events[indicator] = Table(rows.columns, kinds, len(rows), rows.t)
             elif kind == POINTS:
-                keys, *lists = _point_fluent(stack(rows.columns, len(rows)), rows.t, self.settings.tick, evaluation.bounds.query_time)
-                evaluation.inputs[indicator] = self._join_earlier(evaluation, indicator, FluentTable(keys, Intervals(*lists)))
-                named[indicator] = keys
+                ends = np.where(rows.t == evaluation.bounds.query_time, INF, rows.t + self.settings.tick)
+                table = group_intervals(stack(rows.columns, len(rows)), rows.t, ends)
+                evaluation.inputs[indicator] = self._join_earlier(evaluation, indicator, table)
+                named[indicator] = table.keys
             else:
                 evaluation.inputs[indicator] = self._from_intervals(rows, evaluation.bounds)
         return named
@@ -99,7 +98,7 @@ class WindowInputs:
     def _from_intervals(self, rows: InputRows, bounds: Bounds) -> FluentTable:
         s = np.maximum(rows.t, bounds.begin if self.settings.exact else max(bounds.first_row, bounds.begin))
         some = np.flatnonzero(s < rows.end)
-        return group_by_key(stack([column[some] for column in rows.columns], len(some)), Intervals(np.arange(len(some) + 1), s[some], rows.end[some]))
+        return group_intervals(stack([column[some] for column in rows.columns], len(some)), s[some], rows.end[some])
 
     def _facts(self, symbols: Symbols) -> dict[Indicator, Table]:
         return {indicator: facts_table(rows, symbols) for indicator, rows in self.plan.program.facts.items()}
@@ -248,16 +247,3 @@ class WindowInputs:
             return [(None, self.areas[declared.region])]
         rows = self.plan.program.facts[declared.region, 2]
         return [(symbols.code(str(area)), self.areas[str(region)]) for area, region in rows]
-
-
-@jit
-def _point_fluent(keys: Ints, t: Ints, tick: int, query_time: int) -> Any:
-    """Keys and lists of a fluent asserted at single ticks."""
-    number, first = number_rows(keys)
-    order, ptr = counting_order(number, len(first))
-    moments = t[order]
-    for i in range(len(first)):
-        if not is_sorted(moments[ptr[i] : ptr[i + 1]]):
-            moments[ptr[i] : ptr[i + 1]].sort()
-    out, s, e = run_ends(ptr, moments, tick, query_time)
-    return take_rows(keys, first), out, s.copy(), e.copy()

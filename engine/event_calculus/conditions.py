@@ -12,7 +12,7 @@ import numpy.typing as npt
 from engine.event_calculus import builtins
 from engine.event_calculus.compiled import jit
 from engine.event_calculus.intervals import INF, Bools, Ints, holds
-from engine.event_calculus.keys import number_rows, pairs
+from engine.event_calculus.keys import number_rows, pairs, take_rows
 from engine.event_calculus.syntax import (
     Assignment,
     Comparison,
@@ -246,26 +246,11 @@ def as_symbols(kb: KnowledgeBase, column: Column, kind: str) -> Ints:
 
 def edge_points(kb: KnowledgeBase, table: FluentTable, kind: str) -> Table:
     """The start or end events of a fluent: one for each maximal interval that begins (ends) inside the window."""
-    keys, t = _edge_points(table.keys, *table.lists, kind == "start", kb.start_offset, kb.edge_after)
-    return Table(tuple(keys), (SYMBOL,) * len(keys), len(t), t)
-
-
-@jit
-def _edge_points(keys: Ints, ptr: Ints, s: Ints, e: Ints, start: bool, offset: int, after: int) -> tuple[Ints, Ints]:
-    moments = s if start else e
-    n = 0
-    for k in range(len(s)):
-        n += moments[k] - offset > after and moments[k] != INF
-    out, t = np.empty((keys.shape[0], n), np.int64), np.empty(n, np.int64)
-    n = 0
-    for i in range(keys.shape[1]):
-        for k in range(ptr[i], ptr[i + 1]):
-            if moments[k] - offset > after and moments[k] != INF:
-                for j in range(keys.shape[0]):
-                    out[j, n] = keys[j, i]
-                t[n] = moments[k] - offset
-                n += 1
-    return out, t
+    moments = table.lists.s if kind == "start" else table.lists.e
+    t = moments - kb.start_offset
+    inside = (t > kb.edge_after) & (moments != INF)
+    keys = take_rows(table.keys, table.lists.owners()[inside])
+    return Table(tuple(keys), (SYMBOL,) * len(keys), keys.shape[1], t[inside])
 
 
 def _holding(kb: KnowledgeBase, rows: Rows, table: FluentTable, literal: HoldsAt) -> Rows:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from engine.event_calculus.answers import NEVER
-from engine.event_calculus.compiled import jit
 from engine.event_calculus.intervals import Bools, Intervals, Ints, empty, gather
 from engine.event_calculus.keys import find_rows, take_rows
 from engine.event_calculus.memory import Bounds, EndedSources, Floats, Memory, OpenStarts
@@ -57,16 +56,17 @@ class Crossing:
         held = self._held.get(name)
         if held is None or not len(held.start) or not len(lists.s):
             return lists, None
-        return Intervals(lists.ptr, _restore(held.keys, held.start, keys, lists.ptr, lists.s, self.bounds.first), lists.e), held
+        at = find_rows(held.keys, keys)[lists.owners()]
+        return Intervals(lists.ptr, np.where((at >= 0) & (lists.s == self.bounds.first), held.start[at], lists.s), lists.e), held
 
     def keep(self, name: str, keys: Ints, lists: Intervals, places: Floats | None = None, edge: int | None = None) -> None:
         """Remembers the intervals that cross the next window's edge (or `edge`), with their `places` (2, intervals)."""
         self.kept.pop(name, None)
-        if len(lists.s):
-            owner, crossing = _crossing(lists.ptr, lists.s, lists.e, self.bounds.next_low if edge is None else edge)
-            if len(owner):
-                where = None if places is None else np.ascontiguousarray(places[:, crossing])
-                self.kept[name] = OpenStarts(take_rows(keys, owner), lists.s[crossing], where)
+        edge = self.bounds.next_low if edge is None else edge
+        crossing = np.flatnonzero((lists.s <= edge) & (lists.e > edge))
+        if len(crossing):
+            where = None if places is None else np.ascontiguousarray(places[:, crossing])
+            self.kept[name] = OpenStarts(take_rows(keys, lists.owners()[crossing]), lists.s[crossing], where)
 
     def new_groundings(self, name: str, keys: Ints) -> Bools:
         """Which of these groundings the window before did not have; remembers all for the next one."""
@@ -92,26 +92,3 @@ class Crossing:
         self.ended.pop(name, None)
         if len(owner):
             self.ended[name] = EndedSources(take_rows(keys, owner), start, end)
-
-
-@jit
-def _restore(held: Ints, start: Ints, keys: Ints, ptr: Ints, s: Ints, first: int) -> Ints:
-    found = find_rows(held, keys)
-    out = s.copy()
-    for i in range(len(found)):
-        if found[i] >= 0 and ptr[i + 1] > ptr[i] and s[ptr[i]] == first:
-            out[ptr[i]] = start[found[i]]
-    return out
-
-
-@jit
-def _crossing(ptr: Ints, s: Ints, e: Ints, edge: int) -> tuple[Ints, Ints]:
-    """Lists and numbers of the intervals with s <= edge < e: at most one in a list."""
-    owner, crossing = np.empty(len(ptr), np.int64), np.empty(len(ptr), np.int64)
-    n = 0
-    for i in range(len(ptr) - 1):
-        for k in range(ptr[i], ptr[i + 1]):
-            if s[k] <= edge and e[k] > edge:
-                owner[n], crossing[n] = i, k
-                n += 1
-    return owner[:n], crossing[:n]

@@ -7,9 +7,8 @@ from operator import is_
 
 import numpy as np
 
-from engine.event_calculus.compiled import jit
 from engine.event_calculus.conditions import KnowledgeBase, as_symbols, match, satisfy, without_missing_numbers
-from engine.event_calculus.intervals import Intervals, Ints
+from engine.event_calculus.intervals import Ints
 from engine.event_calculus.keys import find_indexed, index_rows, number_rows, take_rows
 from engine.event_calculus.memory import Groundings, IndexedRows
 from engine.event_calculus.partitioning import Relation
@@ -107,8 +106,7 @@ class DeclaredGroundings:
             return table
         listed = self.all_declared(name, len(table.keys))
         if listed is not None:
-            keys, *lists = _filter_declared(table.keys, *table.lists, *listed)
-            return FluentTable(keys, Intervals(*lists))
+            return table.take_lists(np.flatnonzero(find_indexed(*listed, table.keys) >= 0))
         names = [f"#{place}" for place in range(len(table.keys))]
         columns = {**dict(zip(names, table.keys, strict=True)), "#list": np.arange(table.n)}
         rows = Rows(table.n, columns, {**dict.fromkeys(names, SYMBOL), "#list": TIME})
@@ -183,21 +181,3 @@ def concat_distinct(parts: Sequence[Rows]) -> Rows:
 def _index(rows: Ints) -> IndexedRows:
     keys = take_rows(rows, number_rows(rows)[1])
     return IndexedRows(keys, index_rows(keys))
-
-
-@jit
-def _filter_declared(keys: Ints, ptr: Ints, s: Ints, e: Ints, declared: Ints, slots: Ints) -> tuple[Ints, Ints, Ints, Ints]:
-    """The lists of declared keys."""
-    found = find_indexed(declared, slots, keys)
-    picked, out = np.empty(len(found), np.int64), np.zeros(len(found) + 1, np.int64)
-    out_s, out_e = np.empty(len(s), np.int64), np.empty(len(s), np.int64)
-    n = k = 0
-    for i in range(len(found)):
-        if found[i] >= 0:
-            for j in range(ptr[i], ptr[i + 1]):
-                out_s[k], out_e[k] = s[j], e[j]
-                k += 1
-            picked[n] = i
-            n += 1
-            out[n] = k
-    return take_rows(keys, picked[:n]), out[: n + 1].copy(), out_s[:k].copy(), out_e[:k].copy()

@@ -197,7 +197,8 @@ def counting_order(owner: Ints, lists: int) -> tuple[Ints, Ints]:
 
 
 @jit
-def _amalgamate(owner: Ints, s: Ints, e: Ints, lists: int) -> tuple[Ints, Ints, Ints]:
+def amalgamated(owner: Ints, s: Ints, e: Ints, lists: int) -> tuple[Ints, Ints, Ints]:
+    """`amalgamate` for kernels."""
     order, begins = counting_order(owner, lists)
     ptr, out_s, out_e = np.zeros(lists + 1, np.int64), np.empty(len(s), np.int64), np.empty(len(s), np.int64)
     k = 0
@@ -220,7 +221,7 @@ def _amalgamate(owner: Ints, s: Ints, e: Ints, lists: int) -> tuple[Ints, Ints, 
 
 def amalgamate(owner: Ints, s: Ints, e: Ints, lists: int) -> Intervals:
     """Maximal intervals of arbitrary ones; interval k belongs to list owner[k]. Linear if those of each list are sorted."""
-    return Intervals(*_amalgamate(owner, s, e, lists))
+    return Intervals(*amalgamated(owner, s, e, lists))
 
 
 @jit

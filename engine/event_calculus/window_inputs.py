@@ -87,7 +87,7 @@ class WindowInputs:
                 ends = np.where(rows.t == evaluation.bounds.query_time, INF, rows.t + self.settings.tick)
                 table = group_intervals(stack(rows.columns, len(rows)), rows.t, ends)
                 evaluation.inputs[indicator] = self._join_earlier(evaluation, indicator, table)
-                named[indicator] = table.keys
+                named[indicator] = tuple(table.keys)
             else:
                 evaluation.inputs[indicator] = self._from_intervals(rows, evaluation.bounds)
         return named

@@ -20,12 +20,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from engine.event_calculus import spatial
-from engine.event_calculus.answers import NEVER, Change, revise
+from engine.event_calculus.answers import NEVER, Change, difference, revise
 from engine.event_calculus.arrivals import InputRows
 from engine.event_calculus.conditions import KnowledgeBase, as_symbols
 from engine.event_calculus.evaluation import Evaluation
 from engine.event_calculus.intervals import INF, Bools, Ints
-from engine.event_calculus.keys import find_rows
+from engine.event_calculus.keys import take_rows
 from engine.event_calculus.levels import Node
 from engine.event_calculus.local_results import LocalResults
 from engine.event_calculus.memory import Bounds, Memory
@@ -36,7 +36,7 @@ from engine.event_calculus.shapes import base_name
 from engine.event_calculus.sharing import Share
 from engine.event_calculus.state import Settings, WindowState
 from engine.event_calculus.syntax import Indicator
-from engine.event_calculus.tables import SYMBOL, FluentTable, Symbols, Table, empty_fluent, stack, union_tables
+from engine.event_calculus.tables import SYMBOL, FluentTable, Symbols, Table, empty_fluent, empty_keys, stack, union_tables
 from engine.event_calculus.terms import Atom, Number, Term, Variable
 from engine.event_calculus.window_inputs import WindowInputs
 
@@ -369,32 +369,21 @@ class Windows:
 
     def _event_changes(self, state: WindowState, output: _OutputRelation, table: Table, bounds: Bounds) -> list[Change]:
         assert table.t is not None
-        columns = [
-            as_symbols(KnowledgeBase(state.symbols, 1, 0, 0, lambda pattern: []), column, kind)
-            for column, kind in zip(table.columns, table.kinds, strict=True)
-        ]
+        kb = KnowledgeBase(state.symbols, 1, 0, 0, lambda pattern: [])
+        columns = [as_symbols(kb, column, kind) for column, kind in zip(table.columns, table.kinds, strict=True)]
         seen = table.t > bounds.low
         wanted = output.wanted_keys(stack(columns, table.n), state.symbols)
         if wanted is not None:
             seen &= wanted
-        new = Table(tuple(column[seen] for column in columns), (SYMBOL,) * len(columns), int(seen.sum()), table.t[seen])
-        old = state.instants.get(output.key)
-        state.instants[output.key] = new
-        if old is None or old.t is None:
-            old = Table(tuple(np.empty(0, np.int64) for _ in columns), new.kinds, 0, np.empty(0, np.int64))
-        assert new.t is not None and old.t is not None
-        late = old.t > bounds.low
-        before, now = (
-            stack([*(column[late] for column in old.columns), old.t[late]], int(late.sum())),
-            stack([*new.columns, new.t], new.n),
-        )
-        gone, come = find_rows(now, before) < 0, find_rows(before, now) < 0
-        keys = [np.concatenate((x[late][gone], y[come])) for x, y in zip(old.columns, new.columns, strict=True)]
-        times = np.concatenate((old.t[late][gone], new.t[come]))
-        if not len(times):
-            return []
-        weight = np.concatenate((np.full(int(gone.sum()), -1), np.full(int(come.sum()), 1)))
-        return [Change(output.name, stack(keys, len(times)), times, None, weight)]
+        now = take_rows(stack([*columns, table.t], table.n), np.flatnonzero(seen))
+        before = empty_keys(len(now))
+        if output.key in state.instants:
+            old = state.instants[output.key]
+            assert old.t is not None
+            before = take_rows(stack([*old.columns, old.t], old.n), np.flatnonzero(old.t > bounds.low))
+        state.instants[output.key] = Table(tuple(now[:-1]), (SYMBOL,) * len(columns), now.shape[1], now[-1])
+        rows, weight = difference(before, now)
+        return [Change(output.name, rows[:-1], rows[-1], None, weight)] if len(weight) else []
 
     def _forget(self, state: WindowState, bounds: Bounds) -> None:
         """Drops rows that no later window reads. A row's time is never after its arrival."""

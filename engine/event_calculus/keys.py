@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from engine.event_calculus.compiled import jit
-from engine.event_calculus.intervals import Bools, Ints, counting_order
+from engine.event_calculus.intervals import Ints, counting_order
 
 
 @jit
@@ -18,23 +18,6 @@ def is_sorted(keys: Ints) -> bool:
         if keys[i] < keys[i - 1]:
             return False
     return True
-
-
-@jit
-def mark(named: Bools, codes: Ints) -> None:
-    """Sets named[code] for all codes that are not negative."""
-    for code in codes:
-        if code >= 0:
-            named[code] = True
-
-
-@jit
-def mark_alive(named: Bools, keys: Ints, places: Ints, ptr: Ints, e: Ints, limit: int) -> None:
-    """Sets named[keys[place, i]] for the given places and all lists i whose last interval ends after `limit`."""
-    for i in range(keys.shape[1]):
-        if ptr[i + 1] > ptr[i] and e[ptr[i + 1] - 1] > limit:
-            for place in places:
-                named[keys[place, i]] = True
 
 
 @jit

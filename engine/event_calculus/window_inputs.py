@@ -14,7 +14,7 @@ from engine.event_calculus.arrivals import InputRows
 from engine.event_calculus.conditions import as_symbols
 from engine.event_calculus.evaluation import Evaluation
 from engine.event_calculus.intervals import INF, Ints
-from engine.event_calculus.keys import is_sorted, mark, mark_alive
+from engine.event_calculus.keys import is_sorted
 from engine.event_calculus.local_results import Lists
 from engine.event_calculus.memory import Bounds
 from engine.event_calculus.partitioning import Part, Relation
@@ -58,7 +58,7 @@ class WindowInputs:
         if state.facts is None:
             state.facts = self._facts(state.symbols)
         evaluation.kb.facts = dict(state.facts)
-        self._domains(evaluation, counted, keys, state, {} if lists is None else lists.domains)
+        self._domains(evaluation, keys, state, {} if lists is None else lists.domains)
         if lists is not None:
             evaluation.kb.count_rows(lists.work)
             lists.copy_to(evaluation)
@@ -108,7 +108,6 @@ class WindowInputs:
     def _domains(
         self,
         evaluation: Evaluation,
-        counted: Mapping[Indicator, InputRows],
         keys: Mapping[Indicator, Sequence[Column]],
         state: WindowState,
         local_results: Mapping[Indicator, Table],
@@ -119,10 +118,7 @@ class WindowInputs:
         """
         lasting: Mapping[Indicator, int] = {} if evaluation.share is None else evaluation.share.sharing.lasting
         for indicator, sources in self.plan.domain_sources.items():
-            if indicator[1] == 1:
-                members: tuple[Ints, ...] = (self._domain_members(evaluation, sources, keys, state),)
-            else:
-                members = self._tuple_domain_members(evaluation, indicator[1], sources, counted, state)
+            members = self._domain_members(evaluation, indicator[1], sources, keys, state)
             if indicator in local_results:
                 both = [np.concatenate(pair) for pair in zip(members, local_results[indicator].columns, strict=True)]
                 members = tuple(column[distinct_rows(both, len(both[0]))] for column in both)
@@ -135,35 +131,19 @@ class WindowInputs:
                 table = state.domains[indicator] = Table(members, (SYMBOL,) * indicator[1], len(members[0]))
             evaluation.kb.facts[indicator] = table
 
-    def _domain_members(self, evaluation: Evaluation, sources: list[Naming], keys: Mapping[Indicator, Sequence[Column]], state: WindowState) -> Ints:
-        """Members of a domain of one argument."""
-        named = np.zeros(len(state.symbols) + 64, np.bool_)
-        limit = evaluation.bounds.low if self.settings.exact else INF - 1
-        for source in sources:
-            columns = keys.get((source.name, source.arity), ())
-            if len(columns) == source.arity + source.fluent:
-                for column in self._as_symbols(evaluation, tuple(columns[place] for place in source.places[0])):
-                    if len(state.symbols) > len(named):
-                        named = np.concatenate((named, np.zeros(len(state.symbols), np.bool_)))
-                    mark(named, np.ascontiguousarray(column))
-            answer = state.answers.get(f"{source.name}/{source.arity}") if source.fluent else None
-            if answer is not None and answer.n:
-                mark_alive(named, answer.keys, source.places[0], answer.lists.ptr, answer.lists.e, limit)
-        return np.flatnonzero(named)
-
-    def _tuple_domain_members(
-        self, evaluation: Evaluation, width: int, sources: list[Naming], counted: Mapping[Indicator, InputRows], state: WindowState
+    def _domain_members(
+        self, evaluation: Evaluation, width: int, sources: list[Naming], keys: Mapping[Indicator, Sequence[Column]], state: WindowState
     ) -> tuple[Ints, ...]:
-        """Members of a domain of several arguments, which one tuple names together."""
+        """Members of a domain of `width` arguments, which one tuple names together."""
         parts: list[tuple[Ints, ...]] = [(np.empty(0, np.int64),) * width]
         limit = evaluation.bounds.low if self.settings.exact else INF - 1
         for source in sources:
-            rows = counted.get((source.name, source.arity))
+            named = keys.get((source.name, source.arity), ())
             answer = state.answers.get(f"{source.name}/{source.arity}") if source.fluent else None
             alive = None if answer is None else np.unique(answer.lists.owners()[answer.lists.e > limit])
             for places in source.places.T:
-                if rows is not None and len(rows.columns) == source.arity + source.fluent:
-                    parts.append(self._as_symbols(evaluation, tuple(rows.columns[place] for place in places)))
+                if len(named) == source.arity + source.fluent:
+                    parts.append(self._as_symbols(evaluation, tuple(named[place] for place in places)))
                 if answer is not None:
                     parts.append(tuple(answer.keys[place][alive] for place in places))
         columns = [np.concatenate(column) for column in zip(*parts, strict=True)]

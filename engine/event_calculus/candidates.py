@@ -7,7 +7,7 @@ operands, a union any of them, a relative complement its first. So a rule over p
 from __future__ import annotations
 
 from engine.event_calculus.syntax import Construct, Fact, IntervalRule, Retrieve, literal_variables
-from engine.event_calculus.terms import Variable
+from engine.event_calculus.terms import Variable, variable_names
 
 MAX_ALTERNATIVES = 16
 
@@ -38,7 +38,7 @@ def alternatives(rule: IntervalRule, *, grounded: bool) -> list[Needs]:
     result = _minimal(wanted)
     fixed = {term.name for literal in rule.conditions if isinstance(literal, Fact) for term in literal.arguments if isinstance(term, Variable)}
     if grounded:
-        fixed |= {term.name for term in rule.head.terms if isinstance(term, Variable)}
+        fixed |= variable_names(rule.head.terms)
     for needs in result:
         if missing := _missing(rule, needs, fixed):
             raise NotCovered(missing)
@@ -58,7 +58,7 @@ def essential(rule: IntervalRule) -> list[str]:
     counts: dict[str, int] = {}
     for literal in rule.intervals:
         if isinstance(literal, Retrieve):
-            for name in {term.name for term in literal.fluent.terms if isinstance(term, Variable)}:
+            for name in variable_names(literal.fluent.terms):
                 counts[name] = counts.get(name, 0) + 1
         elif isinstance(literal, Construct) and literal.position is not None:
             for term in literal.position.arguments[:1]:
@@ -81,7 +81,7 @@ def _missing(rule: IntervalRule, needs: Needs, fixed: set[str]) -> str:
 def _variables(rule: IntervalRule, position: int) -> set[str]:
     literal = rule.intervals[position]
     assert isinstance(literal, Retrieve)
-    return {term.name for term in literal.fluent.terms if isinstance(term, Variable)}
+    return variable_names(literal.fluent.terms)
 
 
 def _construct_needs(construct: Construct, choices: dict[str, set[Needs]]) -> set[Needs]:

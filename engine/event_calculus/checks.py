@@ -33,7 +33,7 @@ from engine.event_calculus.syntax import (
     timed,
 )  # fmt: skip
 from engine.event_calculus.tables import symbol_name
-from engine.event_calculus.terms import Place, Term, Variable, variables
+from engine.event_calculus.terms import Place, Term, Variable, variable_names, written_name
 from engine.model.messages import Message, either
 
 A_FLUENT, A_SIMPLE_FLUENT, AN_EVENT, A_FACT = Message("fluent"), Message("simple fluent"), Message("event"), Message("fact")
@@ -154,7 +154,7 @@ class Checker:
         siblings = self.shapes.get(base_name(name), []) if self.shapes else []
         for other in siblings:
             if other != name and (variable := variable_at_term(name, arguments, other)) is not None:
-                shown = "_" if variable.name.startswith("_#") else variable.name
+                shown = written_name(variable.name)
                 known = ", ".join(siblings[:10])
                 self.fault(
                     variable.place,
@@ -198,7 +198,7 @@ class Checker:
         if rule.kind == "initiate" and "=" + rule.name in self.program.groundings:
             return
         name, place = next(iter(free.items()))
-        shown = "_" if name.startswith("_#") else name
+        shown = written_name(name)
         if rule.kind == "event":
             self.fault(place, Message("unsafe: no condition binds {shown}; use it in happensAt, holdsAt or a fact", shown=shown))
             return
@@ -225,7 +225,7 @@ class Checker:
             bound = bound_by(grounding.body)
             for term, own in zip(terms, grounding.terms, strict=True):
                 if isinstance(term, Variable) and term.name in free and isinstance(own, Variable) and own.name not in bound:
-                    name = "_" if own.name.startswith("_#") else own.name
+                    name = written_name(own.name)
                     self.fault(
                         own.place, Message("unsafe: a rule leaves {name} to this grounding, and no fact or domain of it binds {name}", name=name)
                     )
@@ -238,7 +238,7 @@ class Checker:
         bound = bound_by(start.body)
         free = next((term for term in start.fluent.terms if isinstance(term, Variable) and term.name not in bound), None)
         if free is not None and "=" + start.fluent.name not in self.program.groundings:
-            name = "_" if free.name.startswith("_#") else free.name
+            name = written_name(free.name)
             self.fault(
                 free.place,
                 Message(
@@ -252,7 +252,7 @@ class Checker:
         try:
             alternatives(rule, grounded="=" + rule.head.name in self.program.groundings)
         except NotCovered as gap:
-            shown = "_" if gap.variable.startswith("_#") else gap.variable
+            shown = written_name(gap.variable)
             self.fault(
                 rule.place,
                 Message(
@@ -262,8 +262,8 @@ class Checker:
                 ),
             )
         try:
-            bound = {v.name for part in rule.intervals if isinstance(part, Retrieve) for term in part.fluent.terms for v in variables(term)}
-            bound |= {v.name for term in rule.head.terms for v in variables(term)}
+            bound = variable_names(term for part in rule.intervals if isinstance(part, Retrieve) for term in part.fluent.terms)
+            bound |= variable_names(rule.head.terms)
             order_body(rule.conditions, bound)
         except Unsafe as unsafe:
             self.fault(unsafe.place, unsafe.message)
@@ -280,7 +280,7 @@ class Checker:
                 # An undefined domain belongs to an unused input; RTEC's declarations often have these.
                 self.facts_read.add(literal.indicator)
         try:
-            order_body(grounding.body, {v.name for term in grounding.terms for v in variables(term)})
+            order_body(grounding.body, variable_names(grounding.terms))
         except Unsafe as unsafe:
             self.fault(unsafe.place, unsafe.message)
 

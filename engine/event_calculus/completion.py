@@ -15,7 +15,7 @@ from engine.event_calculus.program import EVENT, INTERVALS, Program
 from engine.event_calculus.shapes import base_name
 from engine.event_calculus.syntax import FluentPattern, Initially
 from engine.event_calculus.tables import symbol_name
-from engine.event_calculus.terms import Atom, Compound, Number, Place, Term, Variable
+from engine.event_calculus.terms import Atom, Compound, Number, Place, Term, variable_names
 from engine.model.messages import Message, all_of, untranslated
 
 
@@ -130,7 +130,7 @@ class Completion:
         """The clause with its body in an order that can be evaluated; declared groundings come first."""
         grounded = "=" + start.fluent.name in self.parsed.groundings
         try:
-            return replace(start, body=order_body(start.body, {term.name for term in start.fluent.terms if grounded and isinstance(term, Variable)}))
+            return replace(start, body=order_body(start.body, variable_names(start.fluent.terms) if grounded else set()))
         except Unsafe as unsafe:
             self.parsed.fault(unsafe.place, unsafe.message)
             return start

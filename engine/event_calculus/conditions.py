@@ -287,7 +287,7 @@ def _with_row_numbers(rows: Rows) -> tuple[str, Rows]:
     numbered = "#row"
     while numbered in rows.columns:
         numbered += "'"
-    return numbered, Rows(rows.n, {**rows.columns, numbered: np.arange(rows.n)}, {**rows.kinds, numbered: TIME})
+    return numbered, rows.with_column(numbered, np.arange(rows.n), TIME)
 
 
 def _count_values(kb: KnowledgeBase, rows: Rows, count: Count) -> Rows:
@@ -300,7 +300,7 @@ def _count_values(kb: KnowledgeBase, rows: Rows, count: Count) -> Rows:
         first = distinct_rows([found.columns[numbered], values], found.n)
         totals = np.bincount(found.columns[numbered][first], minlength=rows.n).astype(np.float64)
     if isinstance(count.number, Variable) and count.number.name not in rows.columns:
-        return Rows(rows.n, {**rows.columns, count.number.name: totals}, {**rows.kinds, count.number.name: NUMBER})
+        return rows.with_column(count.number.name, totals, NUMBER)
     return rows.take(np.broadcast_to(np.equal(number(kb, rows, count.number), totals), (rows.n,)))
 
 
@@ -335,8 +335,7 @@ def _compare(kb: KnowledgeBase, rows: Rows, comparison: Comparison) -> Rows:
     if operator == "=":
         for new, old in ((left, right), (right, left)):
             if isinstance(new, Variable) and new.name not in rows.columns:
-                column, kind = _value(kb, rows, old)
-                return Rows(rows.n, {**rows.columns, new.name: column}, {**rows.kinds, new.name: kind})
+                return rows.with_column(new.name, *_value(kb, rows, old))
     rows = without_missing_numbers(rows, (left, right))
     a, b = _comparable(kb, *_value(kb, rows, left), *_value(kb, rows, right))
     if operator in ("=", "=="):
@@ -378,7 +377,7 @@ def _assign(kb: KnowledgeBase, rows: Rows, assignment: Assignment) -> Rows:
     if assignment.variable in rows.columns:
         known = number(kb, rows, Variable(assignment.variable, assignment.place))
         return rows.take(np.equal(known, values))
-    return Rows(rows.n, {**rows.columns, assignment.variable: values}, {**rows.kinds, assignment.variable: NUMBER})
+    return rows.with_column(assignment.variable, values, NUMBER)
 
 
 def number(kb: KnowledgeBase, rows: Rows, term: Term) -> Floats | float:

@@ -30,7 +30,7 @@ from engine.event_calculus.tables import (
     stack,
     union_tables,
 )
-from engine.event_calculus.terms import Variable
+from engine.event_calculus.terms import Variable, variable_names
 
 
 class DerivedFluents:
@@ -148,9 +148,9 @@ class DerivedFluents:
         order: list[Retrieve] = []
         bound: set[str] = set()
         while left:
-            joined = [one for one in left if bound & _names(one)] or left
+            joined = [one for one in left if bound & variable_names(one.fluent.terms)] or left
             order.append(min(joined, key=self._size))
-            bound |= _names(order[-1])
+            bound |= variable_names(order[-1].fluent.terms)
             left.remove(order[-1])
         return order
 
@@ -203,7 +203,7 @@ class DerivedFluents:
                 result = part if result is None else union(result, part)
             return empty(rows.n) if result is None else result
         owners, s, e = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-        numbered = Rows(rows.n, {**rows.columns, "#row": np.arange(rows.n)}, {**rows.kinds, "#row": TIME})
+        numbered = rows.with_column("#row", np.arange(rows.n), TIME)
         for table in tables:
             found = match(self.kb, numbered, table.with_list_numbers(), (*pattern.terms, Variable("#list", pattern.place)), None)
             if found.n == 0:
@@ -275,10 +275,6 @@ class DerivedFluents:
 def _list_name(rule: IntervalRule, construct: Construct) -> str:
     """The name under which the operands of a construct are remembered."""
     return f"rule {rule.number} {construct.out}"
-
-
-def _names(retrieve: Retrieve) -> set[str]:
-    return {term.name for term in retrieve.fluent.terms if isinstance(term, Variable)}
 
 
 def _fold(operation: Any, inputs: list[Intervals]) -> Intervals:

@@ -15,12 +15,12 @@ import numpy as np
 
 from engine.event_calculus.candidates import Needs
 from engine.event_calculus.compiled import jit
-from engine.event_calculus.intervals import INF, INTERSECTION, UNION, Intervals, Ints, write_difference, write_intersection, write_union
+from engine.event_calculus.intervals import INF, INTERSECTION, UNION, Intervals, Ints, grow, write_difference, write_intersection, write_union
 from engine.event_calculus.keys import find_indexed, number_rows, take_rows
 from engine.event_calculus.memory import IndexedRows
 from engine.event_calculus.syntax import Construct, IntervalRule, Retrieve
 from engine.event_calculus.tables import FluentTable
-from engine.event_calculus.terms import Atom, Number, Term, Variable
+from engine.event_calculus.terms import Atom, Number, Term, Variable, variable_names
 
 MAX_ROWS = 128
 """Rows of one list's table up to which comparing all pairs is faster than sorting."""
@@ -59,9 +59,9 @@ def fused_rule(rule: IntervalRule, names: Sequence[str], alternatives: Sequence[
     lists = [literal for literal in rule.intervals if isinstance(literal, Retrieve)]
     place_of = {position: lists.index(literal) for position, literal in enumerate(rule.intervals) if isinstance(literal, Retrieve)}
     terms = [literal.fluent.terms for literal in lists]
-    used = [{term.name for term in own if isinstance(term, Variable)} for own in terms]
+    used = [variable_names(own) for own in terms]
     variables = sum(isinstance(term, Variable) for own in terms for term in own)
-    head = {term.name for term in rule.head.terms if isinstance(term, Variable)}
+    head = variable_names(rule.head.terms)
     from_grounding = grounded and list(alternatives) == [frozenset()]
     covered = from_grounding or all(set(names) <= set().union(*(used[place_of[position]] for position in needs)) for needs in alternatives)
     if (
@@ -296,7 +296,7 @@ def _algebra(
         _run(constructs, lists, ws, we, low, high, w, begin)
         if high[out] > low[out]:
             while total + high[out] - low[out] > len(out_s):
-                out_s, out_e = _grow(out_s), _grow(out_e)
+                out_s, out_e = grow(out_s), grow(out_e)
             for k in range(low[out], high[out]):
                 out_s[total], out_e[total] = ws[k], we[k]
                 total += 1
@@ -333,10 +333,3 @@ def _run(program: Ints, lists: int, s: Ints, e: Ints, low: Ints, high: Ints, w: 
         low[slot], high[slot] = part_low, part_high
         slot += 1
         j += 2 + inputs
-
-
-@jit
-def _grow(array: Ints) -> Ints:
-    larger = np.empty(2 * len(array), np.int64)
-    larger[: len(array)] = array
-    return larger

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from engine.event_calculus.compiled import jit
-from engine.event_calculus.intervals import INF, Ints, counting_order
+from engine.event_calculus.intervals import INF, Ints, counting_order, grow
 from engine.event_calculus.keys import find_rows, number_rows, take_rows
 from engine.index.compiled import kernel
 
@@ -160,13 +160,6 @@ def _terminates(code: Ints, i: int, j: int, value: int) -> bool:
 
 
 @jit
-def _grow(array: Ints) -> Ints:
-    larger = np.empty(2 * len(array), np.int64)
-    larger[: len(array)] = array
-    return larger
-
-
-@jit
 def _assign_groups(points: Ints, low: int, high: int, keys: Ints, count: int, capacity: int, limit: int) -> Any:
     """(group, point) pairs of a part whose points leave arguments open, or have all one argument list; count < 0: too many."""
     width = keys.shape[0]
@@ -193,7 +186,7 @@ def _assign_groups(points: Ints, low: int, high: int, keys: Ints, count: int, ca
             if k == len(group):
                 if k > limit:
                     return group, point, -1
-                group, point = _grow(group), _grow(point)
+                group, point = grow(group), grow(point)
             group[k], point[k] = order[j], low + i
             k += 1
     return group, point, k
@@ -238,7 +231,7 @@ def _group_points(points: Ints, parts: Ints, keys: Ints, limit: int) -> Any:
         if n < 0 or k + n > limit:
             return False, owner, owner, owner
         while k + n > len(owner):
-            owner, at = _grow(owner), _grow(at)
+            owner, at = grow(owner), grow(at)
         for i in range(n):
             # A missing value asserts nothing.
             if points[2, point[i]] >= 0:

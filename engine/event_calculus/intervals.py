@@ -225,6 +225,14 @@ def amalgamate(owner: Ints, s: Ints, e: Ints, lists: int) -> Intervals:
 
 
 @jit
+def grow(array: Ints) -> Ints:
+    """The array with room for twice as many."""
+    larger = np.empty(2 * len(array), np.int64)
+    larger[: len(array)] = array
+    return larger
+
+
+@jit
 def _holds(ptr: Ints, s: Ints, e: Ints, picked: Ints, t: Ints) -> Bools:
     out = np.empty(len(picked), np.bool_)
     for i in range(len(picked)):

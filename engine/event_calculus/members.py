@@ -12,13 +12,13 @@ So members are never removed as soon as there are two of them, and each share kn
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from engine.event_calculus.plan import Plan
 from engine.event_calculus.program import Program
 from engine.event_calculus.shapes import base_name
 from engine.event_calculus.syntax import Comparison, Construct, Fact, FluentPattern, Grounding, Indicator, IntervalRule, Retrieve
-from engine.event_calculus.terms import Term, Variable
+from engine.event_calculus.terms import Variable, variable_names
 
 _APART = frozenset({"@<", "@>", "\\=", "\\=="})
 """Comparisons that are false for an entity with itself, and true for two different entities in at least one order."""
@@ -51,7 +51,7 @@ def _always_open(plan: Plan, outputs: Sequence[str], rule: IntervalRule, domain:
         return False
     return _is_output(plan.program, outputs, rule.head) and all(
         isinstance(part, Retrieve)
-        and _names(part.fluent.terms) == _names(rule.head.terms)
+        and variable_names(part.fluent.terms) == variable_names(rule.head.terms)
         and _is_output(plan.program, outputs, part.fluent)
         and _makes_members(plan, part.fluent, domain)
         for part in lists
@@ -73,7 +73,7 @@ def _makes_members(plan: Plan, fluent: FluentPattern, domain: Indicator) -> bool
     """Whether all arguments of an open answer become members."""
     sources = [one for one in plan.domain_sources[domain] if one.fluent and (one.name, one.arity) == fluent.indicator]
     places = {place for one in sources for place in one.places[0].tolist()}
-    return _names(fluent.terms) == _names([fluent.arguments[place] for place in sorted(places)])
+    return variable_names(fluent.terms) == variable_names([fluent.arguments[place] for place in sorted(places)])
 
 
 def _paired_domains(plan: Plan, rule: IntervalRule) -> Iterator[tuple[Indicator, int]]:
@@ -81,8 +81,8 @@ def _paired_domains(plan: Plan, rule: IntervalRule) -> Iterator[tuple[Indicator,
     for declared in plan.groundings_of(rule.head.terms, "=" + rule.head.name) or ():
         facts = [literal for literal in declared.body if isinstance(literal, Fact)]
         others = [literal for literal in declared.body if not isinstance(literal, Fact)]
-        pair = _names(declared.terms)
-        if len(pair) != 2 or len(declared.terms) != 3 or len(_names(rule.head.terms)) != 2 or len(facts) != 2 or len(others) > 1:
+        pair = variable_names(declared.terms)
+        if len(pair) != 2 or len(declared.terms) != 3 or len(variable_names(rule.head.terms)) != 2 or len(facts) != 2 or len(others) > 1:
             continue
         domain = facts[0].indicator
         if domain in plan.domains and _member_variables(declared, domain) == pair and all(_compares(one, pair) for one in others):
@@ -95,18 +95,14 @@ def _requires_distinct(rule: Grounding, domain: Indicator) -> bool:
 
 def _member_variables(rule: Grounding, domain: Indicator) -> set[str]:
     """The variables that are members of the domain."""
-    return {name for literal in rule.body if isinstance(literal, Fact) and literal.indicator == domain for name in _names(literal.arguments)}
-
-
-def _names(terms: Iterable[Term]) -> set[str]:
-    return {term.name for term in terms if isinstance(term, Variable)}
+    return {name for literal in rule.body if isinstance(literal, Fact) and literal.indicator == domain for name in variable_names(literal.arguments)}
 
 
 def _compares(literal: object, names: set[str]) -> bool:
     """Whether a literal compares two of the variables, so that they cannot be the same."""
     if not isinstance(literal, Comparison) or literal.operator not in _APART:
         return False
-    sides = _names((literal.left, literal.right))
+    sides = variable_names((literal.left, literal.right))
     return len(sides) == 2 and sides <= names
 
 

@@ -15,7 +15,7 @@ from engine.event_calculus.syntax import (
     literal_terms,
     literal_variables,
 )  # fmt: skip
-from engine.event_calculus.terms import Place, Term, Variable, variables
+from engine.event_calculus.terms import Place, Term, Variable, variables, written_name
 from engine.model.messages import Message
 
 
@@ -23,9 +23,8 @@ class Unsafe(Exception):
     """No condition binds a variable."""
 
     def __init__(self, place: Place, variable: str) -> None:
-        shown = "_" if variable.startswith("_#") else variable
         self.place = place
-        self.message = Message("unsafe: no condition binds {name} before it is needed", name=shown)
+        self.message = Message("unsafe: no condition binds {name} before it is needed", name=written_name(variable))
         super().__init__(self.message)
 
 

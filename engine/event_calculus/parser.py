@@ -13,13 +13,25 @@ from typing import Any
 
 from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedEOF, UnexpectedInput, UnexpectedToken, v_args
 
-from engine.event_calculus.terms import CONJUNCTION, CUT, DISJUNCTION, NEGATION, Atom, Clause, Compound, ListTerm, Number, Place, Term, Variable
+from engine.event_calculus.terms import (
+    ANONYMOUS,
+    CONJUNCTION,
+    CUT,
+    DISJUNCTION,
+    NEGATION,
+    Atom,
+    Clause,
+    Compound,
+    ListTerm,
+    Number,
+    Place,
+    Term,
+    Variable,
+)
 from engine.model.messages import Message, either
 
 MAX_CHARACTERS = 1_000_000
 MAX_DEPTH = 60
-ANONYMOUS = "_#"
-"""Prefix of the names given to anonymous variables; `#` cannot be written in a variable."""
 
 
 @dataclass(frozen=True)

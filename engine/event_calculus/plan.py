@@ -34,7 +34,7 @@ from engine.event_calculus.syntax import (
     timed,
 )  # fmt: skip
 from engine.event_calculus.tables import symbol_name
-from engine.event_calculus.terms import Atom, Number, Term, Variable
+from engine.event_calculus.terms import Atom, Number, Term, Variable, variable_names
 
 
 class Plan:
@@ -58,8 +58,8 @@ class Plan:
             grounded = "=" + rule.head.name in program.groundings
             self.alternatives[rule.number] = alternatives(rule, grounded=grounded)
             self.relations[rule.number] = [part for part in rule.intervals if isinstance(part, Construct) and part.operator == "allen"]
-            bound = {term.name for part in rule.intervals if isinstance(part, Retrieve) for term in part.fluent.terms if isinstance(term, Variable)}
-            bound |= {term.name for term in rule.head.terms if isinstance(term, Variable)}
+            bound = variable_names(term for part in rule.intervals if isinstance(part, Retrieve) for term in part.fluent.terms)
+            bound |= variable_names(rule.head.terms)
             self.conditions[rule.number] = order_body(rule.conditions, bound)
             declared = self.groundings_of(rule.head.terms, "=" + rule.head.name)
             self.grounded_first[rule.number] = all(_binds_all(one) for one in declared or ())

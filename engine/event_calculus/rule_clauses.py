@@ -25,7 +25,7 @@ from engine.event_calculus.syntax import (
     literal_variables,
     timed,
 )  # fmt: skip
-from engine.event_calculus.terms import Clause, Compound, ListTerm, Term, Variable, conjuncts, variables
+from engine.event_calculus.terms import Clause, Compound, ListTerm, Term, Variable, conjuncts, variable_names, variables
 from engine.model.messages import Message
 
 MAX_RULES = 2_000
@@ -150,7 +150,7 @@ class RuleClauses:
 def _left_to_groundings(rule: PointRule) -> tuple[Declared, ...]:
     """The groundings that bind the head's variables that conditions need and no condition binds."""
     bound = bound_by(rule.body)
-    open_ = {term.name for term in rule.terms if isinstance(term, Variable)} - bound
+    open_ = variable_names(rule.terms) - bound
     needed = set().union(*(literal_variables(literal) for literal in rule.body if isinstance(literal, Negation | Count | Comparison | Assignment)))
     key = rule.name if rule.kind == "event" else "=" + rule.name
     return (Declared(key, rule.terms, rule.place),) if open_ & needed else ()

@@ -241,6 +241,9 @@ class Rows:
         n = int(np.count_nonzero(picked)) if picked.dtype == np.bool_ else len(picked)
         return Rows(n, columns, self.kinds)
 
+    def with_column(self, name: str, column: Column, kind: str) -> Rows:
+        return Rows(self.n, {**self.columns, name: column}, {**self.kinds, name: kind})
+
     def distinct(self) -> Rows:
         """The distinct rows; numbers are equal if their bits are."""
         columns = [column.view(np.int64) if column.dtype == np.float64 else column for column in self.columns.values()]

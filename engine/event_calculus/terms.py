@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 
@@ -75,6 +75,15 @@ class ListTerm:
         return f"[{', '.join(map(str, self.items))}]"
 
 
+ANONYMOUS = "_#"
+"""Prefix of the names given to anonymous variables; `#` cannot be written in a variable."""
+
+
+def written_name(variable: str) -> str:
+    """A variable's name as the program has it."""
+    return "_" if variable.startswith(ANONYMOUS) else variable
+
+
 Term = Atom | Number | Variable | Compound | ListTerm
 
 CONJUNCTION, DISJUNCTION, NEGATION, CUT = ",", ";", "\\+", "!"
@@ -101,6 +110,11 @@ def variables(term: Term | None) -> Iterator[Variable]:
     elif isinstance(term, ListTerm):
         for item in term.items:
             yield from variables(item)
+
+
+def variable_names(terms: Iterable[Term]) -> set[str]:
+    """The names of the variables among `terms`; compound terms are not searched."""
+    return {term.name for term in terms if isinstance(term, Variable)}
 
 
 def conjuncts(body: Term | None) -> tuple[Term, ...]:

@@ -54,11 +54,14 @@ REMEMBERED = ("longer_than", "allen")
 
 
 def essential(rule: IntervalRule) -> list[str]:
-    """Variables that a candidate must bind: those of the head and those that several conditions share; others are local to their list."""
+    """Variables that a candidate must bind: those of the head and those that several conditions share; others are local to their list.
+
+    Their order is that of the text, also in another process: columns of a stored state are in this order.
+    """
     counts: dict[str, int] = {}
     for literal in rule.intervals:
         if isinstance(literal, Retrieve):
-            for name in variable_names(literal.fluent.terms):
+            for name in dict.fromkeys(term.name for term in literal.fluent.terms if isinstance(term, Variable)):
                 counts[name] = counts.get(name, 0) + 1
         elif isinstance(literal, Construct) and literal.position is not None:
             for term in literal.position.arguments[:1]:

@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.event_calculus.candidates import essential
+from engine.event_calculus.compiler import compile_text
 from engine.model.events import Stamper, check_rows
 from engine.model.faults import Refused
 from engine.model.feed import Feed
@@ -140,3 +142,13 @@ def test_refusals(changed: dict[str, Any], pointer: str, words: str) -> None:
     with pytest.raises(Refused) as caught:
         query(**changed)
     assert any(fault.pointer == pointer and words in fault.message for fault in caught.value.faults), caught.value.faults
+
+
+def test_columns_of_a_stored_state_are_in_the_order_of_the_text() -> None:
+    """Another process reads them, with other hashes of names."""
+    program = compile_text("""
+    collectIntervals(g(_, _, _, _, _, _, _)=true). collectIntervals(h(_, _, _, _, _, _, _)=true).
+    holdsFor(long(A)=true, I) :- holdsFor(g(A, Q, C, Z, E, X, G)=true, I1), holdsFor(h(A, Q, C, Z, E, X, G)=true, I2),
+        intersect_all([I1, I2], I0), intDurGreater(I0, 5, I).
+    """)
+    assert essential(program.interval_rules[0]) == ["A", "Q", "C", "Z", "E", "X", "G"]

@@ -29,10 +29,10 @@ from webapp.alerts.groups import BY, AlertGroup, alert_groups
 from webapp.alerts.handling import Decision
 from webapp.alerts.models import Alert, AlertStep, Feedback, Mute, Step
 from webapp.alerts.numbers import AlertNumbers, alert_numbers
-from webapp.alerts.rows import listed_row
+from webapp.alerts.rows import ListedAlertRow, listed_row
 from webapp.alerts.selectors import DeliveryRow, alert_list, alert_summary, alerts_seen, deliveries_of, handlers_of
 from webapp.config.boxes import whole
-from webapp.config.openapi import field_of, schema_of
+from webapp.config.openapi import field_of, schema_of, serializer_of
 from webapp.config.related import BoundedListField
 from webapp.config.tables import csv_download
 from webapp.queries.selectors import behind
@@ -40,29 +40,10 @@ from webapp.queries.selectors import behind
 COMMENT_LENGTH = 4000
 
 
-class AlertSerializer(serializers.ModelSerializer[Alert]):
+class AlertSerializer(serializer_of(ListedAlertRow)):  # type: ignore[misc]
     """One alert in a list."""
 
-    feed = serializers.CharField()
-    query_name = serializers.CharField()
-    detection = serializers.CharField()
-    acknowledged_by = serializers.CharField(allow_null=True)
-    assignee = serializers.CharField(allow_null=True)
-    resolved_by = serializers.CharField(allow_null=True)
-    muted = serializers.BooleanField()
-    comments = serializers.IntegerField()
-    editable = serializers.BooleanField()
-
-    class Meta:
-        model = Alert
-        fields = (
-            "id", "feed", "query", "query_name", "kind", "entities", "value", "start", "end", "severity", "state", "opened_at", "detection",
-            "acknowledged_by", "acknowledged_at", "assignee", "over_at", "resolved_by",
-            "resolved_at", "resolution", "revision", "muted", "comments", "editable",
-        )  # fmt: skip
-
     def to_representation(self, instance: Alert) -> Any:
-        """The fields above describe the row."""
         return listed_row(instance)
 
 
@@ -121,17 +102,12 @@ class AlertDetailSerializer(AlertSerializer):
     shapes = serializers.ListField(child=serializers.JSONField())
     steps = StepSerializer(many=True)
     feedback = FeedbackSerializer(many=True)
-    comments = StepSerializer(many=True)  # type: ignore[assignment]  # here the comments themselves, in a list their number
+    # Here the comments themselves, in a list their number.
+    comments = StepSerializer(many=True)
     mute = field_of(MuteWords | None)
     handlers = serializers.ListField(child=serializers.CharField())
     evidence = field_of(Evidence)
     deliveries = field_of(list[DeliveryRow])
-
-    class Meta(AlertSerializer.Meta):
-        fields = (  # type: ignore[assignment]
-            *AlertSerializer.Meta.fields,
-            "version", "removed", "sentence", "shapes", "steps", "feedback", "mute", "handlers", "evidence", "deliveries",
-        )  # fmt: skip
 
 
 ACTIONS = {"acknowledge": Step.ACKNOWLEDGED, "assign": Step.ASSIGNED, "resolve": Step.RESOLVED, "reopen": Step.REOPENED, "seen": Step.SEEN}

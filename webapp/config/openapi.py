@@ -62,6 +62,9 @@ def schema_of(kind: Any) -> Schema:
         choices = [schema_of(choice) for choice in arguments if choice is not NoneType]
         schema = choices[0] if len(choices) == 1 else {"anyOf": choices}
         return {**schema, "nullable": True} if NoneType in arguments else schema
+    if kind is int:
+        # Times in milliseconds need more than 32 bits.
+        return {"type": "integer", "format": "int64"}
     return {} if kind is Any else dict(resolve_type_hint(kind))  # type: ignore[no-untyped-call]
 
 
@@ -80,6 +83,12 @@ def field_of(kind: Any, **options: Any) -> serializers.Field[Any, Any, Any, Any]
 
     described: type[serializers.JSONField] = extend_schema_field(schema_of(kind))(Described)
     return described(**options)
+
+
+def serializer_of(row: Any) -> type[serializers.Serializer[Any]]:
+    """A serializer with the keys of a TypedDict as its fields, which only describe."""
+    fields = {name: field_of(kind) for name, kind in get_type_hints(row, include_extras=True).items()}
+    return type(row.__name__, (serializers.Serializer,), fields)
 
 
 Stretch = TypedDict("Stretch", {"from": int, "to": int})

@@ -13,7 +13,7 @@ import io
 import json
 import re
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -128,7 +128,7 @@ def _features(data: bytes, name_field: str | None, geographic: bool) -> Iterator
     if kind == "geojson":
         yield from _geojson(data, name_field, geographic)
         return
-    readers = {
+    readers: dict[str, Callable[[bytes], Shapes]] = {
         "csv": _csv,
         "xml": kml_gpx.shapes_of,
         "shp": partial(shapefiles.shapes_of, geographic=geographic),

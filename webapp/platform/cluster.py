@@ -8,11 +8,13 @@ cluster that runs on the same VEDETTE_VAR.
 import argparse
 import os
 import shlex
+import socket
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from webapp.platform import demo
 from webapp.platform.folders import PortReservation, kept_port, kept_secret, next_free_port, package_folder, var_folder
@@ -102,9 +104,12 @@ def join(var: Path) -> None:
     """Becomes one more worker of the cluster that runs on `var`."""
     try:
         lines = (var / "environment").read_text().splitlines()
-    except FileNotFoundError:
+        known = {name: "".join(shlex.split(value)) for name, _, value in (line.removeprefix("export ").partition("=") for line in lines)}
+        master = urlsplit(known["VEDETTE_SPARK_MASTER"])
+        # Without its master a worker would try again for minutes.
+        socket.create_connection((master.hostname or "", master.port or 0), timeout=5).close()
+    except (OSError, KeyError):
         sys.exit(f"No cluster runs on {var}: start it with make cluster, or set VEDETTE_VAR to its folder.")
-    known = {name: "".join(shlex.split(value)) for name, _, value in (line.removeprefix("export ").partition("=") for line in lines)}
     folder = var / "spark-cluster"
     command = spark_command(folder, "worker.Worker", *worker_arguments(folder / f"worker-joined-{os.getpid()}", known["VEDETTE_SPARK_MASTER"]))
     os.execve(command[0], command, {**os.environ, **known, **spark_variables()})  # noqa: S606

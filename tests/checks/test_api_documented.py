@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from typing import Any
 
 import pytest
 
@@ -38,3 +40,55 @@ def test_every_address_is_named() -> None:
 def test_every_parameter_of_an_address_is_named(address: str) -> None:
     missing = {name for name in parameters(address) if not re.search(rf"[?&`\"\s\[]{re.escape(name)}[=&`\"?\s:,]", TEXT)}
     assert missing == set()
+
+
+EXAMPLES = {
+    "Feeds": "feeds/{name}/",
+    "Regions": "regions/{id}/",
+    "Queries": "queries/{id}/",
+    "Alerts": "alerts/",
+    "Channels": "channels/{id}/",
+    "Routing rules": "routing-rules/{id}/",
+    "Jobs": "jobs/{name}/",
+    "Connectors": "connectors/{id}/",
+    "Detections": "detections/",
+}
+"""The section of an example, and the address that answers with it, or with a page of it."""
+IN_SETTINGS_OF_MESSAGES = frozenset(
+    ["zone", "quiet_from", "quiet_until", "digest", "digest_at", "critical_passes", "group_by", "group_minutes", "timing", "browser_keys"]
+)
+"""The page gives them once, for rules and channels together."""
+
+
+def example(section: str) -> dict[str, object]:
+    """The first block of JSON of a section of docs/api.md. `{...}` and `...` stand for more of the kind."""
+    text = (ROOT / "docs" / "api.md").read_text().split(f"\n## {section}\n")[1]
+    found = re.search(r"```json\n(.*?)```", text, re.S)
+    assert found is not None
+    shown: dict[str, object] = json.loads(found[1].replace("{...}", "{}").replace(", ...]", "]"))
+    return shown
+
+
+def answer_of(address: str) -> dict[str, Any]:
+    """The schema of what an address answers; of a page, that of its items."""
+    template = next(path for path in document()["paths"] if PLACE.sub("{}", path) == PREFIX + PLACE.sub("{}", address))
+    schema = resolved(document()["paths"][template]["get"]["responses"]["200"]["content"]["application/json"]["schema"])
+    for one in schema.get("anyOf", [schema]):
+        schema = resolved(one)
+        if "results" in schema["properties"]:
+            return resolved(schema["properties"]["results"]["items"])
+    return schema
+
+
+def resolved(schema: dict[str, Any]) -> dict[str, Any]:
+    while "$ref" in schema or "allOf" in schema:
+        schema = schema["allOf"][0] if "allOf" in schema else document()["components"]["schemas"][schema["$ref"].rsplit("/", 1)[1]]
+    return schema
+
+
+@pytest.mark.parametrize("section", EXAMPLES)
+def test_an_example_has_the_keys_of_the_answer(section: str) -> None:
+    properties = set(answer_of(EXAMPLES[section])["properties"])
+    shown = set(example(section))
+    assert shown <= properties
+    assert properties - shown <= IN_SETTINGS_OF_MESSAGES

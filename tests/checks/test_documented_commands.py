@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
+import json
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -89,6 +91,16 @@ def test_examples_name_the_python_that_set_up_makes(path: Path) -> None:
 def test_files_that_are_named_exist(path: Path) -> None:
     named = {found for line in commands(path) for found in FILE.findall(line)}
     assert {found for found in named if not (ROOT / found).exists()} - GENERATED == set()
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_programs_and_documents_that_are_shown_can_be_read(path: Path) -> None:
+    """`...` and `{...}` in JSON stand for what the reader fills in."""
+    text = path.read_text()
+    for program in re.findall(r"```python\n(.*?)```", text, re.S):
+        ast.parse(program)
+    for document in re.findall(r"```json\n(.*?)```", text, re.S):
+        json.loads(document.replace("{...}", "{}").replace(", ...]", "]"))
 
 
 def test_there_are_many_commands() -> None:

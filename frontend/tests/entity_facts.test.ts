@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { course, distance, entityFacts, entityReports } from "../src/data/entity_facts";
 
 const FEED = { crs: "geographic", time: "ms" } as const;
@@ -44,5 +44,17 @@ describe("an entity's last report", () => {
     expect(distance([0, 0], [0, 1], true)).toBeCloseTo(111_195, 0);
     expect(distance([0, 0], [3, 4], false)).toBe(5);
     expect([course([0, 0], [1, 0], false), course([0, 0], [0, -1], false), course([0, 0], [-1, 0], true)]).toEqual([90, 180, 270]);
+  });
+});
+
+describe("in another language", () => {
+  it("no word of ours stays English", async () => {
+    vi.resetModules();
+    vi.doMock("../src/lib/texts", async (original) => ({ ...(await original<object>()), t: (text: string) => `<${text}>` }));
+    const { entityFacts: inGerman } = await import("../src/data/entity_facts");
+    const reports = entityReports({ last: report(90_000, 10, 50.01, { event: "read" }), before: report(0, 10, 50) });
+    expect(inGerman(reports, FEED, 90_000).map(([name]) => name)).toEqual(["<Last report>", "<event>", "<place>", "<speed>", "<course>"]);
+    expect(inGerman(reports, FEED, 90_000)[0]).toEqual(["<Last report>", "<now>"]);
+    vi.doUnmock("../src/lib/texts");
   });
 });

@@ -46,11 +46,11 @@ interface FeedKind {
 export function entityFacts({ last, before }: EntityReports, feed: FeedKind, now: number): [string, string][] {
   if (last === null) return [];
   const ago = Math.max(0, now - last.t);
-  const facts: [string, string][] = [[t("Last report"), ago === 0 ? "now" : t("{span} ago", { span: formatSpan(ago, feed.time) })]];
+  const facts: [string, string][] = [[t("Last report"), ago === 0 ? t("now") : t("{span} ago", { span: formatSpan(ago, feed.time) })]];
   for (const [name, value] of Object.entries(last)) {
     if (!KNOWN.has(name) && value !== null && value !== "") facts.push([name, valueText(value)]);
   }
-  if (last.event !== "" && last.event !== "position") facts.push(["event", last.event]);
+  if (last.event !== "" && last.event !== "position") facts.push([t("event"), last.event]);
   return [...facts, ...movement(last, before, feed)];
 }
 
@@ -58,20 +58,20 @@ function movement(last: Report, before: Report | null, feed: FeedKind): [string,
   if (last.x === null || last.y === null) return [];
   const isGeographic = feed.crs === "geographic";
   const here = [last.x, last.y] as const;
-  const found: [string, string][] = [["place", here.map((part) => part.toFixed(isGeographic ? 5 : 1)).join(", ")]];
+  const found: [string, string][] = [[t("place"), here.map((part) => part.toFixed(isGeographic ? 5 : 1)).join(", ")]];
   if (before === null || before.x === null || before.y === null || feed.time !== "ms") return found;
   const there = [before.x, before.y] as const;
   const way = distance(there, here, isGeographic);
   const speed = way / ((last.t - before.t) / 1000);
   if (!SPEEDS.some((name) => last[name] !== undefined))
     found.push([
-      "speed",
+      t("speed"),
       isGeographic
         ? t("{speed}, by its last two places", { speed: formatSpeed(speed) })
         : t("{toFixed} a second, by its last two places", { toFixed: speed.toFixed(1) }),
     ]);
   if (way > 0 && !COURSES.some((name) => last[name] !== undefined))
-    found.push(["course", t("{there}°, by its last two places", { there: course(there, here, isGeographic) })]);
+    found.push([t("course"), t("{there}°, by its last two places", { there: course(there, here, isGeographic) })]);
   return found;
 }
 

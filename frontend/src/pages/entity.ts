@@ -115,7 +115,7 @@ function showFacts(rows: [string, string][], last: number | null): void {
     return;
   }
   const zoned = `${moment(last)}${feed.time === "ms" ? ` ${zoneName(zone)}` : ""}`;
-  const shown: [string, string][] = [[t("Last report"), zoned], ...rows.filter(([name]) => name !== "Last report")];
+  const shown: [string, string][] = [[t("Last report"), zoned], ...rows.filter(([name]) => name !== t("Last report"))];
   replace(facts, h("dl", { class: "dl num" }, ...shown.flatMap(([name, text]) => [h("dt", {}, name), h("dd", {}, text)])));
 }
 

@@ -79,7 +79,7 @@ class RegionsPage {
     this.editor = new RegionEditorView(map, feed, (geometry) => this.edited(geometry));
     this.table = new CoordinateTableView(
       isGeographic ? [t("Longitude"), t("Latitude")] : ["x", "y"],
-      isGeographic ? "metres" : "units",
+      isGeographic ? t("metres") : t("units of the plan"),
       (geometry) => {
         this.draft = geometry;
         this.editor.showRegion(geometry, true);
@@ -238,7 +238,7 @@ class RegionsPage {
         row === null ? null : linkButton(t("Query on it"), address("/queries/new", { feed: this.feed.name, region: row.name }), "plus"),
         row === null || !row.editable
           ? null
-          : button("Delete", { icon: "trash-2", kind: "button-quiet button-danger", onClick: () => void this.remove(row) }),
+          : button(t("Delete"), { icon: "trash-2", kind: "button-quiet button-danger", onClick: () => void this.remove(row) }),
         row === null ? button(t("Discard"), { kind: "button-quiet", onClick: () => this.select(null) }) : null,
       ),
     );

@@ -321,7 +321,7 @@ class CompositeEditor implements FamilyEditor {
     const strong = (names: string[]): HTMLElement[] =>
       names.map((name, i) => h("span", {}, i > 0 ? ", " : "", h("strong", { class: "mono" }, name)));
     const length = this.entries.within === null ? null : parseDuration(this.entries.within);
-    const before = length === null ? "before" : t("in the {length} before", { length: formatSpan(length, this.context.feed.time) });
+    const before = length === null ? t("before") : t("in the {length} before", { length: formatSpan(length, this.context.feed.time) });
     const condition = needed.length === 0 ? [] : [t(", and only if "), ...strong(needed), t(" came {before}", { before })];
     replace(
       this.words,

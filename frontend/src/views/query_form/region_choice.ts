@@ -46,7 +46,7 @@ export class RegionChoice {
     else this.geometry = asGeometry(value);
     this.table = new CoordinateTableView(
       isGeographic ? [t("Longitude"), t("Latitude")] : ["x", "y"],
-      isGeographic ? "metres" : t("units of the plan"),
+      isGeographic ? t("metres") : t("units of the plan"),
       (geometry) => this.take(geometry),
     );
     this.details = h("details", { class: "coordinates" }, h("summary", {}, t("Corners as numbers")), this.table.element);

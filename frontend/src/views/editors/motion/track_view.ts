@@ -63,7 +63,7 @@ export class TrackView {
     const { steps } = this.entries;
     const step = steps[i]!;
     const follows = placeBefore(steps, i) !== null;
-    const link = i === 0 ? "" : follows ? "then" : "and";
+    const link = i === 0 ? "" : follows ? t("then") : t("and");
     const item = h(
       "li",
       { class: `step${follows ? " follows" : ""}` },

@@ -25,6 +25,14 @@ MOST_PRESSES = 10
 LATENCY_MS = 500
 KEY_MS = 100
 """Between two keys of a fast typist: a word takes longer than a response of a slow server."""
+DROPPED = """([place, name, text]) => {
+  const files = new DataTransfer();
+  files.items.add(new File([text], name));
+  const event = new DragEvent("drop", { dataTransfer: files, bubbles: true, cancelable: true });
+  document.querySelector(place).dispatchEvent(event);
+  return event.defaultPrevented;
+}"""
+"""Drops a file on a place; whether the browser is kept from opening it instead of the page."""
 
 
 def walked(site: Site) -> Site:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.browser.forms import walked
+from tests.browser.forms import DROPPED, walked
 
 if TYPE_CHECKING:
     from tests.browser.conftest import Site
@@ -63,16 +63,6 @@ def test_a_file_is_shown_kept_hidden_and_removed(site: Site) -> None:
     assert site.faults == []
 
 
-DROPPED = """([place, name, text]) => {
-  const files = new DataTransfer();
-  files.items.add(new File([text], name));
-  const event = new DragEvent("drop", { dataTransfer: files, bubbles: true, cancelable: true });
-  document.querySelector(place).dispatchEvent(event);
-  return event.defaultPrevented;
-}"""
-"""Drops a file on a place; whether the browser is kept from opening it instead of the page."""
-
-
 def test_a_dropped_file_can_be_removed_and_one_dropped_beside_the_map_does_not_leave_the_page(site: Site) -> None:
     walked(site)
     page = site.page
@@ -89,15 +79,4 @@ def test_a_dropped_file_can_be_removed_and_one_dropped_beside_the_map_does_not_l
     page.keyboard.press("Escape")
     assert page.evaluate(DROPPED, ["header, .bar, body", "fence.geojson", json.dumps(FENCE)]), "the browser would open the file"
     assert page.evaluate(DRAWN) <= 50
-    assert site.faults == []
-
-
-def test_a_recording_may_be_dropped_anywhere_on_the_page_of_a_new_feed(site: Site) -> None:
-    walked(site)
-    page = site.page
-    page.goto(f"{site.address}/feeds/new")
-    page.get_by_text("Drop a recording here").wait_for()
-    rows = "id,lon,lat,time\n" + "".join(f"a,10,54,2026-01-02T10:{n:02}:00Z\n" for n in range(20))
-    assert page.evaluate(DROPPED, ["h1", "tracks.csv", rows])
-    page.get_by_text("Column that names the thing").wait_for()
     assert site.faults == []

@@ -115,6 +115,8 @@ def _records(entry: dict[str, Any], number: int) -> Iterator[dict[str, Any] | Br
             yield {**properties, **_place(places)}
         elif kind in ("LineString", "MultiPoint", "MultiLineString"):
             yield from _corners(properties, places if kind == "MultiLineString" else [places], kind == "MultiLineString", number)
+        elif kind in ("Polygon", "MultiPolygon"):
+            yield Broken(number, Message("a {kind} is a region, not a position: import regions on the page Regions", kind=kind), "")
         else:
             yield Broken(number, Message("a {kind} is not a position: points, and lines with times, are read", kind=kind), "")
     except (TypeError, ValueError, IndexError, KeyError, OverflowError) as error:

@@ -1,7 +1,7 @@
 /** A new feed: from a file, in three steps, or an empty one. */
 
-import { ApiError, call, get, page, post, query as address } from "../lib/api";
-import { button, h, linkButton, replace } from "../lib/dom";
+import { ApiError, call, get, page, post, query as address, reason } from "../lib/api";
+import { button, h, icon, linkButton, replace } from "../lib/dom";
 import { Latest } from "../lib/latest";
 import { anything } from "../lib/parse";
 import { formatMoment, formatSpan, type TimeUnit } from "../lib/time";
@@ -145,6 +145,7 @@ async function showSample(feed: string): Promise<void> {
 function describe(row: Upload): void {
   let chosen: Chosen = {};
   let found: Inspection | null = null;
+  let isFirst = true;
   const sample = new SampleView(shell.me.time_zone);
   const formPlace = h(
     "div",
@@ -172,6 +173,7 @@ function describe(row: Upload): void {
         inspection,
         signal,
       );
+      isFirst = false;
       replace(formPlace, readingForm(found, change));
       sample.show(found);
       settings.show(found);
@@ -181,7 +183,13 @@ function describe(row: Upload): void {
     (error) => {
       form.setAttribute("aria-busy", "false");
       settings.why.textContent = t("The file cannot be read like this.");
-      refused(form, error);
+      // Nothing can be chosen yet that would make it readable.
+      if (isFirst)
+        replace(
+          formPlace,
+          unreadable(error, () => void look.now()),
+        );
+      else refused(form, error);
     },
   );
   const change = (changes: Chosen): void => {
@@ -215,6 +223,17 @@ function describe(row: Upload): void {
     h("div", { class: "wizard" }, form, h("div", { class: "panel panel-body" }, sample.element)),
   );
   void look.now();
+}
+
+/** Why a file cannot be read at all; it may be tried again when the server was the reason. */
+function unreadable(error: unknown, again: () => void): HTMLElement {
+  const isRefused = error instanceof ApiError && error.status === 400;
+  return h(
+    "div",
+    { class: "stack", role: "alert" },
+    h("p", { class: "notice notice-critical" }, icon("triangle-alert"), h("span", {}, reason(error))),
+    isRefused ? null : button(t("Try again"), { icon: "rotate-ccw", onClick: again }),
+  );
 }
 
 function refused(form: HTMLElement, error: unknown): void {

@@ -22,7 +22,7 @@ export class SampleView {
       t("No place is read of these rows: maps and regions will have nothing. Choose the columns under Where, if the file has them."),
     ),
   );
-  private readonly mapPlace = h("div", { class: "wizard-map" });
+  private readonly mapPlace = h("div", { class: "wizard-map", hidden: true });
   private readonly facts = h("div", {});
   private readonly intervals = h("div", {});
   private readonly faults = h("div", {});
@@ -88,7 +88,7 @@ export class SampleView {
           h("strong", { class: "num" }, t("Line {line}", { line: formatNumber(fault.line) })),
           " ",
           fault.problem,
-          h("code", { class: "mono letter-row" }, JSON.stringify(fault.row)),
+          fault.row === "" ? null : h("code", { class: "mono letter-row" }, JSON.stringify(fault.row)),
         ),
       );
     replace(
@@ -168,6 +168,7 @@ export class SampleView {
 
   private showRows(found: Inspection): void {
     const names = found.columns.map(({ name }) => name);
+    this.table.hidden = names.length === 0;
     const head = h("tr", {}, h("th", {}, t("Line")), ...names.map((name) => h("th", {}, name)));
     const rows = found.rows
       .slice(0, 12)

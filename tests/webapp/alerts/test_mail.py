@@ -6,7 +6,7 @@ import re
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from email.message import EmailMessage
 from types import SimpleNamespace
 from typing import Any
@@ -76,6 +76,15 @@ def test_a_mail_names_the_rule_that_sent_it(mails: list[EmailMessage], channel: 
     deliver(channel)
     text = " ".join(" ".join(text_of(mail).split()) for mail in mails)
     assert "Sent by the rule “Night shift”: nobody acknowledged it within 5 min" in text
+
+
+def test_a_mail_says_when_the_alert_was_opened_in_the_zone_of_its_reader(mails: list[EmailMessage], channel: Channel, query: Query) -> None:
+    record(query, crossing(query, "in", "a", 10))
+    Alert.objects.update(opened_at=datetime(2026, 1, 31, 22, 5, 7, 597_873, tzinfo=UTC))
+    channel.owner.time_zone = "Europe/Athens"
+    channel.owner.save()
+    deliver(channel)
+    assert "opened 1 February 2026, 00:05:07 EET" in text_of(mails[0])
 
 
 def test_a_mail_is_in_the_language_of_its_reader_not_of_its_sender(

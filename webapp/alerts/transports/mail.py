@@ -6,21 +6,25 @@ At least once: a crash between the server's "250" and the note of it sends again
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from email.mime.image import MIMEImage
 from smtplib import SMTPException
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from django.core.mail import EmailMultiAlternatives, get_connection
-from django.utils import translation
+from django.utils import timezone, translation
+from django.utils.formats import date_format
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext, ngettext
 
 from engine.model.messages import Message
 from webapp.accounts.language import language_of, language_of_address
+from webapp.accounts.models import User
 from webapp.alerts.links import acknowledging_link, alert_link
 from webapp.alerts.models import Alert, Delivery
 from webapp.alerts.picture import picture_of
@@ -48,7 +52,7 @@ def refuse(attributes: Mapping[str, Any]) -> dict[str, Message]:
 def send(delivery: Delivery, now: datetime) -> Answer:
     """Sends the message that the body describes."""
     try:
-        with translation.override(language_of(language_of_address(delivery.channel.recipient), delivery.channel.owner.language)):
+        with in_words_of(delivery.channel.owner, language_of_address(delivery.channel.recipient)):
             mail = _mail_of(delivery)
         mail.send()
     except (SMTPException, OSError) as error:
@@ -56,9 +60,16 @@ def send(delivery: Delivery, now: datetime) -> Answer:
     return Answer(SENT)
 
 
+@contextmanager
+def in_words_of(owner: User, language: str = "") -> Iterator[None]:
+    """Texts inside are in this language or, without one, in the owner's, and times in the owner's zone."""
+    with translation.override(language_of(language, owner.language)), timezone.override(ZoneInfo(owner.time_zone)):
+        yield
+
+
 def words_of(delivery: Delivery) -> tuple[str, str]:
     """Subject and plain text of the message in its owner's language, without a link that acknowledges: anybody may read a chat."""
-    with translation.override(language_of(delivery.channel.owner.language)):
+    with in_words_of(delivery.channel.owner):
         message = message_of(delivery)
         alerts: list[dict[str, Any]] = message["data"].get("alerts", [])
         subject = _subject(message["data"].get("count", 0), alerts, is_digest=message["type"] == "alerts.digest")
@@ -122,13 +133,13 @@ def _subject(count: int, alerts: list[dict[str, Any]], *, is_digest: bool) -> st
 
 
 def line_of(alert: dict[str, Any]) -> str:
-    """An alert of a message in one line."""
+    """An alert of a message in one line, with the time in the current zone."""
     values = {
         "severity": gettext(Severity(alert["severity"]).label),
         "query": alert["query_name"],
         "who": ", ".join(alert["entities"]) or "-",
         "kind": alert["kind"],
-        "opened_at": alert["opened_at"],
+        "opened_at": date_format(timezone.localtime(datetime.fromisoformat(alert["opened_at"])), gettext("j F Y, H:i:s T"), use_l10n=False),
         "rule": alert.get("rule"),
         "minutes": alert.get("after_minutes"),
     }

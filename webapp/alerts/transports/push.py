@@ -21,11 +21,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from django.conf import settings
 from django.urls import reverse
-from django.utils import translation
 from py_vapid import Vapid02
 
 from engine.model.messages import Message, message_of
-from webapp.accounts.language import language_of
 from webapp.alerts.models import Delivery
 from webapp.alerts.transports import mail
 from webapp.alerts.webhooks import Answer, check_url, post_bytes
@@ -89,7 +87,7 @@ def public_key() -> str | None:
 
 def content_of(delivery: Delivery) -> dict[str, str]:
     """What the browser shows, and the page that it opens."""
-    with translation.override(language_of(delivery.channel.owner.language)):
+    with mail.in_words_of(delivery.channel.owner):
         message = mail.message_of(delivery)
         alerts: list[dict[str, Any]] = message["data"].get("alerts", [])
         subject, _ = mail.words_of(delivery)

@@ -46,6 +46,24 @@ def test_regions_are_drawn_imported_and_exported(site: Site, tmp_path: Path) -> 
     assert site.faults == []
 
 
+def test_an_import_shows_what_came_and_counts_what_is_refused(site: Site) -> None:
+    a_feed("bay", crs="geographic", view={"center": [-30.5, 20.5], "zoom": 8})
+    site.log_in()
+    page = site.page
+    page.goto(site.address + "/regions/?feed=bay")
+    scale = page.locator(".leaflet-control-scale-line")
+    scale.wait_for()
+    far = scale.inner_text()
+    files = page.locator("input[type=file]")
+    files.set_input_files([{"name": "harbour.geojson", "mimeType": "application/json", "buffer": json.dumps(GEOJSON).encode()}])  # type: ignore[list-item]
+    page.locator(".region-name", has_text="anchorage").wait_for()
+    site.world.wait(lambda: scale.inner_text() != far, 20, "the map shows the region that came")
+    points = [{"type": "Feature", "properties": {}, "geometry": {"type": "Point", "coordinates": [n, 0]}} for n in range(3)]
+    bad = json.dumps({"type": "FeatureCollection", "features": points}).encode()
+    files.set_input_files([{"name": "bad.geojson", "mimeType": "application/json", "buffer": bad}])  # type: ignore[list-item]
+    page.get_by_text("Nothing was stored: the file has 3 faults. Row 1: ").wait_for()
+
+
 def _draw(site: Site) -> None:
     page = site.page
     page.get_by_role("button", name="Draw a rectangle").click()

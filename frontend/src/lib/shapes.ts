@@ -218,7 +218,7 @@ export const feed = record({
 });
 export type Feed = ReturnType<typeof feed>;
 
-const geometry: Parser<Geometry> = (value, path = "") => object(value, path) as unknown as Geometry;
+export const regionGeometry: Parser<Geometry> = (value, path = "") => object(value, path) as unknown as Geometry;
 
 const named = record({ id, name: string });
 /** A region by name, with the queries that use it. */
@@ -228,7 +228,7 @@ export const region = record({
   id,
   feed: otherwise(id, ""),
   name: string,
-  geometry,
+  geometry: regionGeometry,
   bbox: nullable(four),
   tags: otherwise(list(string), []),
   used_by: otherwise(list(named), []),

@@ -1,8 +1,8 @@
-import { ApiError, call, faultList, getAll, post, query as address } from "../lib/api";
+import { ApiError, call, getAll, post, query as address, reason } from "../lib/api";
 import { button, empty, h, icon, linkButton, replace } from "../lib/dom";
-import { list, number, otherwise, record, string } from "../lib/parse";
+import { list, record } from "../lib/parse";
 import { describe, type Geometry } from "../lib/regions";
-import { region as regionParser, type Feed, type RegionRow } from "../lib/shapes";
+import { region as regionParser, regionGeometry, type Feed, type RegionRow } from "../lib/shapes";
 import { lastFeed, setLastFeed } from "../lib/preferences";
 import { attachMenu } from "../views/menu_view";
 import { CoordinateTableView } from "../views/coordinate_table_view";
@@ -17,6 +17,8 @@ import { t, tn } from "../lib/texts";
 const shell = openShell();
 const name = new URLSearchParams(location.search).get("feed") ?? lastFeed();
 const start = shell.feeds.find((feed) => feed.name === name) ?? shell.feeds[0];
+
+const imported = record({ created: list(record({ geometry: regionGeometry })) });
 
 class RegionsPage {
   private rows: RegionRow[] = [];
@@ -94,18 +96,19 @@ class RegionsPage {
       this.rows = await getAll(address("regions/", { feed: this.feed.name, page_size: 1000 }), regionParser, 20_000);
       this.showList();
       this.showContext();
-      const box =
-        fit && this.feed.view === null
-          ? boundsOf(
-              this.rows.map((row) => row.geometry),
-              this.feed.crs === "geographic",
-            )
-          : null;
-      if (box !== null) this.editor.feedMap.fit(box);
+      if (fit && this.feed.view === null) this.fitTo(this.rows);
       this.showCard();
     } catch (error) {
       fail(error);
     }
+  }
+
+  private fitTo(rows: readonly { geometry: Geometry }[]): void {
+    const box = boundsOf(
+      rows.map((row) => row.geometry),
+      this.feed.crs === "geographic",
+    );
+    if (box !== null) this.editor.feedMap.fit(box);
   }
 
   private showContext(): void {
@@ -125,7 +128,11 @@ class RegionsPage {
         h(
           "li",
           {},
-          empty("shapes", t("No regions yet"), t("Draw one on the map, or import a GeoJSON or KML file. Queries can then name it.")),
+          empty(
+            "shapes",
+            t("No regions yet"),
+            t("Draw one on the map, or import a file: GeoJSON, KML, GeoPackage, CSV, or a Shapefile as zip. Queries can then name it."),
+          ),
         ),
       );
       return;
@@ -291,23 +298,15 @@ class RegionsPage {
     const form = new FormData();
     form.append("file", file);
     form.append("feed", this.feed.name);
-    const answerShape = record({
-      created: list(record({ name: otherwise(string, "") })),
-      refused: otherwise(list(record({ row: otherwise(number, 0), name: otherwise(string, ""), faults: faultList })), []),
-    });
     try {
-      const answer = await post("regions/import", form, answerShape);
-      const first = answer.refused[0];
-      if (first !== undefined) {
-        const reason = `${first.name}: ${first.faults[0]?.message ?? ""}`;
-        toast(
-          t("Nothing was stored: {count} of the file's regions are refused. {reason}", { count: answer.refused.length, reason }),
-          "critical",
-        );
-      } else toast(tn("1 region imported.", "{count} regions imported.", answer.created.length), "good");
-      await this.load(true);
+      const { created } = await post("regions/import", form, imported);
+      toast(tn("1 region imported.", "{count} regions imported.", created.length), "good");
+      await this.load();
+      this.fitTo(created);
     } catch (error) {
-      fail(error);
+      const count = error instanceof ApiError ? error.faults.length : 0;
+      if (count > 1) toast(t("Nothing was stored: the file has {count} faults. {reason}", { count, reason: reason(error) }), "critical");
+      else fail(error);
     }
   }
 }

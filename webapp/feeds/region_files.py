@@ -262,7 +262,8 @@ def _tags(properties: Properties) -> list[str]:
 
 
 def _name(properties: Properties, name_field: str | None) -> str:
-    fields = (name_field,) if name_field else NAME_FIELDS
+    others = [key for key in properties if re.search(r"name|bezeichn", key, re.IGNORECASE)]
+    fields = (name_field,) if name_field else (*NAME_FIELDS, *others)
     value = next((properties[key] for key in fields if properties.get(key) not in (None, "")), "")
     if isinstance(value, float) and value.is_integer():
         value = int(value)

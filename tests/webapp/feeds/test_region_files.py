@@ -78,6 +78,12 @@ def test_a_placemark_can_be_named_by_its_data(field: str, name: str, sent: Calla
     assert sent(KML, name_field=field).json()["created"][0]["name"] == name
 
 
+@pytest.mark.parametrize("column", ["NAME_LANG", "Hafenname", "Bezeichnung"])
+def test_a_column_whose_title_speaks_of_a_name_names_the_region(column: str, sent: Callable[..., Any]) -> None:
+    quoted = f'code,{column},wkt\n7,pier,"POLYGON((0 0,1 0,1 1,0 0))"\n'
+    assert sent(quoted.encode()).json()["created"][0]["name"] == "pier"
+
+
 def test_a_region_with_many_vertices_survives_a_table(sent: Callable[..., Any]) -> None:
     circle = shapely.Point(0, 0).buffer(10, quad_segs=2_000)
     assert len(circle.wkt) > 200_000

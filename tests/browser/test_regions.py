@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.webapp.answers import a_feed
+from webapp.accounts.models import Membership, Role
 from webapp.feeds.models import Region
 
 if TYPE_CHECKING:
@@ -62,6 +63,19 @@ def test_an_import_shows_what_came_and_counts_what_is_refused(site: Site) -> Non
     bad = json.dumps({"type": "FeatureCollection", "features": points}).encode()
     files.set_input_files([{"name": "bad.geojson", "mimeType": "application/json", "buffer": bad}])  # type: ignore[list-item]
     page.get_by_text("Nothing was stored: the file has 3 faults. Row 1: ").wait_for()
+
+
+def test_a_viewer_is_told_before_the_work_that_it_cannot_be_saved(site: Site) -> None:
+    a_feed("bay", crs="geographic", view={"center": [10.5, 55.5], "zoom": 8}, public=True)
+    Membership.objects.update(role=Role.VIEWER)
+    site.log_in()
+    page = site.page
+    page.goto(site.address + "/queries/new?feed=bay")
+    page.get_by_text("You can preview a query here, but not register it").wait_for()
+    page.goto(site.address + "/regions/?feed=bay")
+    page.get_by_role("button", name="Export").wait_for()
+    assert page.get_by_role("button", name="Import").count() == 0
+    assert site.faults == []
 
 
 def _draw(site: Site) -> None:

@@ -39,6 +39,7 @@ import { earlierNotice, queryHead, stopNotice } from "../views/query_form/query_
 import { section } from "../views/query_form/section";
 import { checked, VerdictView, type Verdict } from "../views/query_form/verdict_view";
 import { RegionEditorView } from "../views/region_editor_view";
+import { mayMake } from "../lib/roles";
 import { fail, openShell, toast } from "../views/shell_view";
 import { t } from "../lib/texts";
 
@@ -149,7 +150,16 @@ class QueryPage {
       this.stage,
       h("div", { class: "query-page" }, left, h("div", { class: "query-right" }, mapBox, this.bulk?.element ?? this.preview.element)),
     );
-    replace(shell.root, queryHead({ stored, earlier: this.earlier, isBulk, save: this.save }), this.body);
+    const notice =
+      stored === null && !mayMake(shell.me)
+        ? h(
+            "p",
+            { class: "notice notice-high" },
+            icon("triangle-alert"),
+            h("span", {}, t("You can preview a query here, but not register it: that takes the role analyst in a team.")),
+          )
+        : null;
+    replace(shell.root, queryHead({ stored, earlier: this.earlier, isBulk, save: this.save }), notice, this.body);
     this.map = new RegionEditorView(mapBox, feed);
     this.map.setContext(regions.map((row) => ({ id: row.id, name: row.name, geometry: row.geometry, colour: null })));
   }

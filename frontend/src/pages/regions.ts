@@ -1,6 +1,7 @@
 import { ApiError, call, getAll, post, query as address, reason } from "../lib/api";
 import { button, empty, h, icon, linkButton, replace } from "../lib/dom";
 import { list, record } from "../lib/parse";
+import { mayMake } from "../lib/roles";
 import { describe, type Geometry } from "../lib/regions";
 import { region as regionParser, regionGeometry, type Feed, type RegionRow } from "../lib/shapes";
 import { lastFeed, setLastFeed } from "../lib/preferences";
@@ -72,7 +73,7 @@ class RegionsPage {
         h(
           "div",
           { class: "bar-actions" },
-          fileButton(t("Import"), REGION_FILES, (file) => void this.importFile(file)),
+          mayMake(shell.me) ? fileButton(t("Import"), REGION_FILES, (file) => void this.importFile(file)) : null,
           exporter,
         ),
       ),
@@ -236,11 +237,13 @@ class RegionsPage {
         { class: "row row-wrap" },
         row?.editable === false
           ? null
-          : button(t("Save"), {
-              icon: "save",
-              kind: "button-primary",
-              onClick: () => void this.save(nameField.value, tagField.value, this.draft ?? geometry),
-            }),
+          : row === null && !mayMake(shell.me)
+            ? h("p", { class: "hint" }, t("You can draw a region here, but not save it: that takes the role analyst in a team."))
+            : button(t("Save"), {
+                icon: "save",
+                kind: "button-primary",
+                onClick: () => void this.save(nameField.value, tagField.value, this.draft ?? geometry),
+              }),
         row === null ? null : linkButton(t("Who is inside"), `/regions/${row.id}`, "activity"),
         row === null ? null : linkButton(t("Query on it"), address("/queries/new", { feed: this.feed.name, region: row.name }), "plus"),
         row === null || !row.editable

@@ -1,0 +1,8 @@
+/** What a reader may do, as far as the server's rule of roles says it before anything is sent. */
+
+import type { Me } from "./shapes";
+
+/** Whether the reader may make queries and regions: everybody who is more than a viewer in some team. */
+export function mayMake(reader: Pick<Me, "superuser" | "teams">): boolean {
+  return reader.superuser || reader.teams.some(({ role }) => role !== "viewer");
+}

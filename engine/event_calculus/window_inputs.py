@@ -32,6 +32,7 @@ from engine.event_calculus.tables import (
     Table,
     distinct_rows,
     empty_fluent,
+    empty_keys,
     facts_table,
     group_intervals,
     stack,
@@ -135,26 +136,21 @@ class WindowInputs:
         self, evaluation: Evaluation, width: int, sources: list[Naming], keys: Mapping[Indicator, Sequence[Column]], state: WindowState
     ) -> tuple[Ints, ...]:
         """Members of a domain of `width` arguments, which one tuple names together."""
-        parts: list[tuple[Ints, ...]] = [(np.empty(0, np.int64),) * width]
+        parts = [empty_keys(width)]
         limit = evaluation.bounds.low if self.settings.exact else INF - 1
         for source in sources:
+            places = source.places.reshape(-1).tolist()
             named = keys.get((source.name, source.arity), ())
+            if len(named) == source.arity + source.fluent:
+                columns = [as_symbols(evaluation.kb, named[place], NUMBER if named[place].dtype == np.float64 else SYMBOL) for place in places]
+                parts.append(stack(columns, len(named[0])).reshape(width, -1))
             answer = state.answers.get(f"{source.name}/{source.arity}") if source.fluent else None
-            alive = None if answer is None else np.unique(answer.lists.owners()[answer.lists.e > limit])
-            for places in source.places.T:
-                if len(named) == source.arity + source.fluent:
-                    parts.append(self._as_symbols(evaluation, tuple(named[place] for place in places)))
-                if answer is not None:
-                    parts.append(tuple(answer.keys[place][alive] for place in places))
-        columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
-        known = np.logical_and.reduce([column >= 0 for column in columns])
-        columns = [column[known] for column in columns]
-        first = distinct_rows(columns, len(columns[0]))
-        return tuple(column[first] for column in columns)
-
-    @staticmethod
-    def _as_symbols(evaluation: Evaluation, columns: tuple[Column, ...]) -> tuple[Ints, ...]:
-        return tuple(as_symbols(evaluation.kb, column, NUMBER if column.dtype == np.float64 else SYMBOL) for column in columns)
+            if answer is not None and answer.n:
+                alive = np.unique(answer.lists.owners()[answer.lists.e > limit])
+                parts.append(answer.keys[places][:, alive].reshape(width, -1))
+        members = np.concatenate(parts, axis=1)
+        members = members[:, (members >= 0).all(axis=0)]
+        return tuple(members[:, distinct_rows(list(members), members.shape[1])])
 
     # -- spatial fluents -----------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -132,15 +132,7 @@ class DerivedFluents:
             ended = self.crossing.saved_sources(_list_name(rule, construct))
             if ended is not None:
                 parts.append(dict(zip(names, ended.keys, strict=True)))
-        if not parts:
-            return Rows(0, {}, {})
-        columns = {name: np.concatenate([part[name] for part in parts]) if len(parts) > 1 else parts[0][name] for name in names}
-        if not names:
-            return one_row()
-        if len(parts) == 1 and self.plan.unique_candidates[rule.number]:
-            return Rows(len(columns[names[0]]), columns, dict.fromkeys(names, SYMBOL))
-        first = distinct_rows(list(columns.values()), len(columns[names[0]]))
-        return Rows(len(first), {name: column[first] for name, column in columns.items()}, dict.fromkeys(names, SYMBOL))
+        return _distinct(parts)
 
     def _join_order(self, rule: IntervalRule, needs: Needs) -> list[Retrieve]:
         """The lists from the smallest on, each sharing a variable with those before it if possible, which avoids cross products."""
@@ -159,21 +151,8 @@ class DerivedFluents:
 
     def _joined_keys(self, rows: Rows, retrieve: Retrieve, names: Sequence[str]) -> Rows:
         """`rows` joined with the groundings of a list that is not empty, projected to `names`."""
-        parts = []
-        for table in self.kb.fluents(retrieve.fluent):
-            found = match(self.kb, rows, table.relation(), retrieve.fluent.terms, None)
-            if found.n:
-                parts.append(Rows(found.n, {name: found.columns[name] for name in names if name in found.columns}, found.kinds))
-        if not parts:
-            return Rows(0, {}, {})
-        if len(parts) == 1 and parts[0].columns and all(term.name in names for term in retrieve.fluent.terms if isinstance(term, Variable)):
-            # Keys of a table are unique, so the result has no duplicates.
-            return Rows(parts[0].n, parts[0].columns, dict.fromkeys(parts[0].columns, SYMBOL))
-        columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in parts[0].columns}
-        if not columns:
-            return one_row()
-        first = distinct_rows(list(columns.values()), sum(part.n for part in parts))
-        return Rows(len(first), {name: column[first] for name, column in columns.items()}, dict.fromkeys(columns, SYMBOL))
+        found = [match(self.kb, rows, table.relation(), retrieve.fluent.terms, None) for table in self.kb.fluents(retrieve.fluent)]
+        return _distinct([{name: part.columns[name] for name in names if name in part.columns} for part in found if part.n])
 
     def _algebra(self, rule: IntervalRule, rows: Rows) -> Intervals:
         """The answer list for each row."""
@@ -270,6 +249,17 @@ class DerivedFluents:
         wanted = stack([self.groundings.column(rows, term) for term in pattern.terms], rows.n)
         found = gather(tables[0].lists, find_rows(tables[0].keys, wanted), NEVER)
         return keep(found, found.e > self.bounds.first)
+
+
+def _distinct(parts: Sequence[Mapping[str, Ints]]) -> Rows:
+    """The distinct rows of all parts, which have the same columns of symbols; one empty row if they have none."""
+    if not parts:
+        return Rows(0, {}, {})
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    if not columns:
+        return one_row()
+    first = distinct_rows(list(columns.values()), len(next(iter(columns.values()))))
+    return Rows(len(first), {name: column[first] for name, column in columns.items()}, dict.fromkeys(columns, SYMBOL))
 
 
 def _list_name(rule: IntervalRule, construct: Construct) -> str:

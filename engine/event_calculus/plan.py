@@ -52,8 +52,6 @@ class Plan:
         """The constructs of a rule that are Allen relations."""
         self.grounded_first: dict[int, bool] = {}
         """Whether a rule's declared groundings bind variables of its head before its conditions are evaluated."""
-        self.unique_candidates: dict[int, bool] = {}
-        """Whether a rule's lists have no variables of their own, so that joining their keys gives no duplicates."""
         for rule in program.interval_rules:
             grounded = "=" + rule.head.name in program.groundings
             self.alternatives[rule.number] = alternatives(rule, grounded=grounded)
@@ -63,12 +61,8 @@ class Plan:
             self.conditions[rule.number] = order_body(rule.conditions, bound)
             declared = self.groundings_of(rule.head.terms, "=" + rule.head.name)
             self.grounded_first[rule.number] = all(_binds_all(one) for one in declared or ())
-            names = self.essential[rule.number] = essential(rule)
-            self.fused[rule.number] = fused_rule(rule, names, self.alternatives[rule.number], grounded=grounded)
-            retrieved = [
-                term.name for part in rule.intervals if isinstance(part, Retrieve) for term in part.fluent.terms if isinstance(term, Variable)
-            ]
-            self.unique_candidates[rule.number] = set(retrieved) <= set(names)
+            self.essential[rule.number] = essential(rule)
+            self.fused[rule.number] = fused_rule(rule, self.essential[rule.number], self.alternatives[rule.number], grounded=grounded)
         rules = self._hierarchy.rules
         self._point_rules = {node: [rule for rule in own if isinstance(rule, PointRule)] for node, own in rules.items()}
         self._interval_rules = {node: [rule for rule in own if isinstance(rule, IntervalRule)] for node, own in rules.items()}

@@ -143,7 +143,7 @@ def search_batch(
         at, count, filled, reason, query, figure = advance(
             index.graphs, store.events, store.rings, taken, store.pool, store.found, at, MOST_EVENTS, MOST_SOLUTIONS, _ROOM, store.work
         )  # fmt: skip
-        time = store.events.t[taken.event[at - 1]]
+        time = index.feed.moment(int(store.events.t[taken.event[at - 1]]))
         if reason == TOO_MANY_EVENTS:
             raise QueryStopped(
                 index.plans[query].query.key,
@@ -160,7 +160,7 @@ def search_batch(
             if total[most] > MOST_FOUND:
                 raise QueryStopped(
                     index.plans[most].query.key,
-                    Message("{rows:,} rows up to t = {time} complete more than {most:,} solutions", rows=len(new.t), time=str(time), most=MOST_FOUND),
+                    Message("{rows:,} rows up to t = {time} complete more than {most:,} solutions", rows=len(new.t), time=time, most=MOST_FOUND),
                 )
             yield store.found.query[:count], store.found.event[:filled]
         if reason == NO_ROOM:

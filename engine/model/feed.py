@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
@@ -53,6 +54,8 @@ KEYS = ("name", "crs", "time", "tick", "lateness", "dedupe", "columns", "ahead")
 _NAME = re.compile(r"[^\x00-\x1f\x7f]{1,100}")
 _COLUMN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
 
 @dataclass(frozen=True)
 class Feed:
@@ -99,6 +102,20 @@ class Feed:
     def types(self) -> dict[str, ColumnType]:
         """Types of all columns: the core ones first."""
         return {**CORE_TYPES, **self.columns}
+
+    def moment(self, t: int) -> str:
+        """A time of the feed as people read it.
+
+        >>> sea = Feed.from_json({"name": "sea", "crs": "geographic", "time": "ms"})
+        >>> sea.moment(1_700_000_000_500), sea.moment(10**17)
+        ('2023-11-14 22:13:20.500 UTC', '100000000000000000')
+        """
+        if self.time is TimeUnit.TICKS:
+            return str(t)
+        try:
+            return (_EPOCH + timedelta(milliseconds=t)).isoformat(" ", "milliseconds").removesuffix("+00:00") + " UTC"
+        except OverflowError:
+            return str(t)
 
 
 class _Reader:

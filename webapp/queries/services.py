@@ -254,10 +254,12 @@ def queries_end(*, feed: Feed, query_ids: Sequence[int], user: User | None, stop
     dependents_follow(changed=query_ids, feed_version=feed_version, user=user)
 
 
-def query_stop(*, query_id: int, version: int, reason: str) -> None:
-    """Records that the job runs without this version. Does nothing when the query was removed or stopped before."""
-    if Query.objects.filter(pk=query_id).exists():
+def query_stop(*, query_id: int, version: int, reason: str) -> str:
+    """Records that the job runs without this version, unless it was removed or stopped before. Returns its name, of one that is gone its id."""
+    name = Query.objects.filter(pk=query_id).values_list("name", flat=True).first()
+    if name is not None:
         QueryStop.objects.bulk_create([QueryStop(query_id=query_id, version=version, reason=reason[:2000])], ignore_conflicts=True)
+    return str(query_id) if name is None else name
 
 
 def queries_stop_without_access() -> None:

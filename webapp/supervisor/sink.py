@@ -186,9 +186,9 @@ def _write(work: FencedWrite, head: FeedHead) -> None:
     if work.late is not None and work.late.num_rows:
         _dead_letters(work.feed_id, work.late)
     for query_id, version, reason in work.stopped:
-        query_stop(query_id=query_id, version=version, reason=reason)
+        name = query_stop(query_id=query_id, version=version, reason=reason)
         job_event_add(
-            head.job, JobEvent.Kind.QUERY, Message("Query {query} was stopped and the others continue: {reason}.", query=query_id, reason=reason)
+            head.job, JobEvent.Kind.QUERY, Message("The query {name} was stopped and the others continue: {reason}.", name=name, reason=reason)
         )
     _advance(head, work)
 

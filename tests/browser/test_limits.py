@@ -75,6 +75,7 @@ def test_a_token_for_one_feed_and_a_job_of_a_team(site: Site) -> None:
     page.get_by_role("button", name="Make token").click()
     page.get_by_role("button", name="Done").click()
     page.get_by_text("to yard alone").wait_for()
+    page.locator("#quotas tr[data-quota=tokens]").get_by_text("1", exact=True).wait_for()
     token = ApiToken.objects.get()
     assert token.scopes == ["ingest"] and token.feed == site.world.feed
 

@@ -255,6 +255,10 @@ body.append(
   ),
 );
 
+function loadQuotas(): void {
+  get("me/quotas", quotas).then((rows) => replace(quotasPlace, quotaTable(rows)), fail);
+}
+
 // ---- Tokens
 
 const tokensPlace = h("div", { class: "stack" });
@@ -326,6 +330,7 @@ function showTokens(rows: readonly Token[]): void {
 
 async function loadTokens(): Promise<void> {
   showTokens(await getAll("tokens/", tokenParser));
+  loadQuotas();
 }
 
 async function revoke(row: Token): Promise<void> {
@@ -439,7 +444,7 @@ body.append(
 
 // ---- Channels
 
-const channels = new ChannelsView(shell.me);
+const channels = new ChannelsView(shell.me, loadQuotas);
 const here = button(t("Notify this browser"), { icon: "bell-ring", kind: "button-sm", onClick: () => void channels.notifyHere(here) });
 body.append(
   panel(
@@ -492,5 +497,4 @@ body.append(
 shifts.load().catch(fail);
 rules.load().catch(fail);
 loadTokens().catch(fail);
-get("me/quotas", quotas).then((rows) => replace(quotasPlace, quotaTable(rows)), fail);
 channels.load().catch(fail);

@@ -21,10 +21,15 @@ const tested = record({ ok: boolean, status: nullable(number), error: otherwise(
 export class ChannelsView {
   readonly element = h("div", { class: "stack" });
 
-  constructor(private readonly me: Me) {}
+  /** `onLoad` is called each time the channels were read, also after one was made or removed. */
+  constructor(
+    private readonly me: Me,
+    private readonly onLoad: () => void,
+  ) {}
 
   async load(): Promise<void> {
     const rows = await getAll("channels/", channelParser);
+    this.onLoad();
     const none = empty(
       "webhook",
       t("No channel yet"),

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { fromCalculus, outputsOf, toCalculus, withInputs } from "../src/data/calculus_document_data";
+import { faultInForm, fromCalculus, outputsOf, toCalculus, withInputs } from "../src/data/calculus_document_data";
 import { marked, namesOf, placed, quoted, tokens } from "../src/data/calculus_program_data";
 import {
   answered,
@@ -308,5 +308,17 @@ describe("sandbox", () => {
     });
     expect(answer.lanes[0]!.intervals[0]!.began!.because).toEqual(["x"]);
     expect(ruleLines(answer.rules[0]!)).toEqual([4, 5]);
+  });
+});
+
+describe("faults of empty fields", () => {
+  it("are shown at the field, in the language of the page", () => {
+    for (const message of ["the key 'program' is missing", "der Schlüssel 'program' fehlt"])
+      expect(faultInForm({ pointer: "", message })).toEqual({
+        pointer: "/program",
+        message: "No rules yet: write some, or begin with a template.",
+      });
+    expect(faultInForm({ pointer: "/program", message: "line 1" })).toEqual({ pointer: "/program", message: "line 1" });
+    expect(faultInForm({ pointer: "", message: "the key 'other' is missing" }).pointer).toBe("");
   });
 });

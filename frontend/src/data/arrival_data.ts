@@ -1,7 +1,7 @@
 /** Conversion between the entries of the editor and the document of the family `arrival`, in both directions. Pure. */
 
 import type { Fault } from "../lib/api";
-import { asList, asSpan, missingKey, othersOf, type Span } from "./document_data";
+import { asList, asSpan, faultOfEmpty, othersOf, type Span } from "./document_data";
 import type { Feed } from "../lib/shapes";
 import { readWatched, writtenWatched, type Watched } from "./watched_data";
 import { t } from "../lib/texts";
@@ -52,6 +52,5 @@ const MISSING: Record<string, string> = {
 
 /** Faults for fields that are still empty. */
 export function faultInForm(fault: Fault): Fault {
-  const key = missingKey(fault);
-  return key !== null && key in MISSING ? { pointer: `/${key}`, message: MISSING[key]! } : fault;
+  return faultOfEmpty(fault, MISSING);
 }

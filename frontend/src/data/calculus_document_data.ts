@@ -1,6 +1,9 @@
 /** Conversion between the entries of the rule form and a specification of the family `calculus`, in both directions. Pure. */
 
+import type { Fault } from "../lib/api";
 import { isObject } from "../lib/parse";
+import { t } from "../lib/texts";
+import { faultOfEmpty } from "./document_data";
 import { namesOf, type Names } from "./calculus_program_data";
 import type { Feed } from "../lib/shapes";
 
@@ -73,6 +76,17 @@ function inputEntry([name, value]: [string, unknown]): InputEntry {
   const source = isObject(value) ? value : {};
   const kind = source["fluent"] === "points" || source["fluent"] === "intervals" ? source["fluent"] : "event";
   return { name, kind, columns: Array.isArray(source["args"]) ? source["args"].map(String) : [], isGuessed: false };
+}
+
+const MISSING: Record<string, string> = {
+  program: t("No rules yet: write some, or begin with a template."),
+  window: t("No time yet: say how long it remembers."),
+  step: t("No time yet: say how often it decides."),
+};
+
+/** Faults for fields that are still empty. */
+export function faultInForm(fault: Fault): Fault {
+  return faultOfEmpty(fault, MISSING);
 }
 
 /** The document; inputs that the program no longer names are left out. */

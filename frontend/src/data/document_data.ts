@@ -45,7 +45,13 @@ export function kept(
   ]);
 }
 
-/** The key that a fault of the whole document reports as missing; null for any other fault. */
+/** The key that a fault of the whole document reports as missing, in the page's language; null for any other fault. */
 export function missingKey({ pointer, message }: Fault): string | null {
-  return pointer === "" ? (/the key '(\w+)' is missing/.exec(message)?.[1] ?? null) : null;
+  return pointer === "" ? (/^(?:the key|der Schlüssel) '(\w+)' (?:is missing|fehlt)/.exec(message)?.[1] ?? null) : null;
+}
+
+/** Faults for fields that are still empty: `missing` has their texts, by key. */
+export function faultOfEmpty(fault: Fault, missing: Readonly<Record<string, string>>): Fault {
+  const key = missingKey(fault);
+  return key !== null && key in missing ? { pointer: `/${key}`, message: missing[key]! } : fault;
 }

@@ -3,7 +3,7 @@
 import type { Fault } from "../lib/api";
 import { isObject } from "../lib/parse";
 import { asGeometry, isReference, type Geometry, type Reference } from "../lib/regions";
-import { asList, asSpan, bound, missingKey, othersOf, type Span } from "./document_data";
+import { asList, asSpan, bound, faultOfEmpty, othersOf, type Span } from "./document_data";
 import type { Feed } from "../lib/shapes";
 import { t } from "../lib/texts";
 
@@ -85,6 +85,5 @@ const MISSING: Record<string, string> = {
 
 /** Faults for fields that are still empty. */
 export function faultInForm(fault: Fault): Fault {
-  const key = missingKey(fault);
-  return key !== null && key in MISSING ? { pointer: `/${key}`, message: MISSING[key]! } : fault;
+  return faultOfEmpty(fault, MISSING);
 }

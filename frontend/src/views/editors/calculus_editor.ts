@@ -1,9 +1,10 @@
 /** The editor of rule programs: templates, the rules' text, inputs and outputs, and a sandbox. */
 
 import "../../styles/calculus.css";
-import { fromCalculus, outputsOf, toCalculus, withInputs, type CalculusEntries } from "../../data/calculus_document_data";
+import { faultInForm, fromCalculus, outputsOf, toCalculus, withInputs, type CalculusEntries } from "../../data/calculus_document_data";
 import { namesOf, placed, quoted } from "../../data/calculus_program_data";
 import { wishOf } from "../../data/stretch";
+import type { Fault } from "../../lib/api";
 import { h, icon, replace } from "../../lib/dom";
 import { asGeometry, isReference } from "../../lib/regions";
 import { DurationField } from "../query_form/duration_field";
@@ -87,7 +88,11 @@ class CalculusEditor {
     return outputsOf(this.entries, namesOf(this.entries.program));
   }
 
-  faults(faults: readonly { pointer: string; message: string }[]): void {
+  explained(fault: Fault): Fault {
+    return faultInForm(fault);
+  }
+
+  faults(faults: readonly Fault[]): void {
     this.rules.setFaults(faults.flatMap((fault) => placed(fault) ?? []));
   }
 

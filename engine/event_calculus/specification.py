@@ -246,7 +246,8 @@ def notices_of(document: Mapping[str, Any]) -> list[str]:
 
 def _notices(document: Mapping[str, Any], program: Program) -> list[str]:
     own = [str(Message("ignored: outputEntity; the specification names its outputs itself"))] if "outputs" in document and program.outputs else []
-    return [*map(str, program.notices), *own]
+    empty = [] if document.get("outputs") or _default_outputs(program) else [str(Message("no answers: the program defines no fluent and no event"))]
+    return [*map(str, program.notices), *own, *empty]
 
 
 def _default_outputs(program: Program) -> tuple[str, ...]:

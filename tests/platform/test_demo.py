@@ -28,6 +28,7 @@ assert migrates == ("DATABASE_OWNER_URL" in os.environ)
 connection = psycopg2.connect(os.environ["DATABASE_OWNER_URL" if migrates else "DATABASE_URL"])
 with connection, connection.cursor() as cursor:
     if migrates:
+        print("System check identified some issues:\\n?: (vedette.W002) VEDETTE_BASE_MAPS, Away: /away.pmtiles cannot be read.", flush=True)
         cursor.execute("CREATE TABLE IF NOT EXISTS start (n serial, seeded text)")
         cursor.execute("GRANT ALL ON start, start_n_seq TO vedette_app")
     if sys.argv[1] == "demo_seed":
@@ -138,6 +139,7 @@ def alive(processes: list[psutil.Process]) -> list[psutil.Process]:
 
 def test_the_demo_starts_prints_its_address_and_stops_all_processes(project: Path, start: Callable[[], Demo]) -> None:
     demo = start()
+    assert "Warning: VEDETTE_BASE_MAPS, Away: /away.pmtiles cannot be read.\n" in demo.output
     assert ("this runs as root" in demo.output) == (os.geteuid() == 0)
     address = re.search(r"http://127\.0\.0\.1:(\d+)/", demo.output)
     assert address is not None, demo.output

@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from django.conf import settings
-from django.core.checks import Error, Tags, register
+from django.core.checks import Tags, Warning, register
 
 from webapp.overlays.tile_archives import ArchiveError, archive
 
 
 @register(Tags.files)
-def base_maps_can_be_read(**_: Any) -> list[Error]:
-    """One that cannot is left out of the pages."""
-    errors = []
+def base_maps_can_be_read(**_: Any) -> list[Warning]:
+    """One that cannot is left out of the pages: no reason not to start."""
+    warnings = []
     for one in settings.BASE_MAPS:
         try:
             if "pmtiles" in one:
                 archive(one["pmtiles"])
         except ArchiveError as error:
-            errors.append(Error(f"VEDETTE_BASE_MAPS, {one['name']}: {error}.", id="vedette.E002"))
-    return errors
+            warnings.append(Warning(f"VEDETTE_BASE_MAPS, {one['name']}: {error}. The pages are without this map.", id="vedette.W002"))
+    return warnings

@@ -7,6 +7,7 @@ publisher, the ingest, the connectors and, with feeds, the players. Spark jobs a
 import argparse
 import fcntl
 import os
+import re
 import shlex
 import sys
 import time
@@ -28,6 +29,8 @@ AS_ROOT = (
     "Run it as a user of its own, who owns the project's folder, for anything but a trial."
 )
 HEALTH_SECONDS = 90.0
+WARNING = re.compile(r"\(vedette\.W\d+\) (.*)")
+"""Of `manage.py check`, which `migrate` runs: about the settings, and no reason not to start."""
 DELIVERIES = ("--queues=deliveries", "--pool=threads", "--concurrency=8", "--hostname=deliveries@%h", "--without-gossip", "--without-mingle")
 """Sending mostly waits for others: threads of one process are enough, and the other worker's tasks are not delayed."""
 
@@ -125,7 +128,8 @@ def prepare(manager: ProcessManager, *, owner: Mapping[str, str], passwords: Map
     """Migrates and seeds the database. `owner` is used only for the migration, the passwords for the seed."""
     say("Preparing the database ...")
     with also(manager.environment, owner):
-        manager.run("migrate", manage("migrate", "--noinput"))
+        for warning in WARNING.findall(manager.run("migrate", manage("migrate", "--noinput"))):
+            say(f"Warning: {warning}")
     with also(manager.environment, passwords):
         manager.run("seed", manage("demo_seed", *([] if feeds else ["--no-feeds"])))
 

@@ -126,10 +126,11 @@ class ProcessManager:
         self._entries[process.name] = entry
         self._spawn(entry)
 
-    def run(self, name: str, command: Sequence[str], *, timeout: float = 300.0) -> None:
-        """Runs `command` to its end while the others continue. Raises StartError with its last lines when it fails or takes longer."""
+    def run(self, name: str, command: Sequence[str], *, timeout: float = 300.0) -> str:
+        """Runs `command` to its end while the others continue; what it wrote. Raises StartError with its last lines when it fails or takes longer."""
         self.start(Process(name, tuple(command), restart="never"))
         entry = self._entries[name]
+        begin = entry.log_path.stat().st_size
         deadline = time.monotonic() + timeout
         while entry.alive and time.monotonic() < deadline and not self.stopping:
             self.pump(0.1)
@@ -139,6 +140,7 @@ class ProcessManager:
         del self._entries[name]
         if entry.exit_status != 0 or not finished:
             raise StartError(f"{name} {'ended with status ' + str(entry.exit_status) if finished else 'was stopped'}:\n{self.tail(name)}")
+        return entry.log_path.read_bytes()[begin:].decode(errors="replace")
 
     def wait_ready(self, name: str, ready: Callable[[], bool], *, timeout: float) -> None:
         """Waits until `ready()` says so. Raises StartError when the process gives up, the time is over, or a stop was asked for."""

@@ -7,6 +7,7 @@ read as a whole raises Unreadable.
 from __future__ import annotations
 
 import io
+import json
 import zlib
 from collections.abc import Mapping, Sequence
 from functools import reduce
@@ -20,6 +21,7 @@ from engine.model.messages import Message, message_of, untranslated
 from engine.sources.file_rows import read_text
 from engine.sources.files import CSV as CSV_TEXT
 from engine.sources.files import JSON_LINES, Columns, Piece, Unreadable
+from engine.sources.lines import UTF8_MARK
 from webapp.feeds.arrow_streams import Limits, StreamRefused, StreamTooLarge, read_stream
 
 NDJSON, CSV, ARROW = "application/x-ndjson", "text/csv", "application/vnd.apache.arrow.stream"
@@ -37,6 +39,9 @@ BODY_VALUES = 1_000_000
 """The maximum number of values: commas, lines and brackets of a text, cells of an Arrow stream. A value of a byte takes up to 200 as an object."""
 GZIP_MEMBERS = 100
 SEPARATORS = {",": Message("commas"), ";": Message("semicolons"), "\t": Message("tabs"), "|": Message("bars")}
+WITHOUT_LINE_BREAKS = Message(
+    "The body is a single line with more in it than one: its line breaks are lost. With curl send it by --data-binary: --data removes them."
+)
 SHOWN_COLUMNS, SHOWN_CHARACTERS = 20, 200
 
 
@@ -88,7 +93,26 @@ def read_body(body: bytes, content_type: str, feed: Feed) -> Piece:
             )
         )
     _count_text(body)
+    if _lost_line_breaks(body, TEXTS[kind], feed):
+        raise Unreadable(WITHOUT_LINE_BREAKS)
     return Piece.joined(list(read_text(io.BytesIO(body), TEXTS[kind], NamedAsTheFeed(feed))), feed)
+
+
+def _lost_line_breaks(body: bytes, form: str, feed: Feed) -> bool:
+    """Whether a text looks like several lines in one, as `curl --data @FILE` sends a file: all of a CSV would be its header, and no row in it.
+
+    A header alone is a file without rows, as long as it names nothing but columns of the feed.
+    """
+    if not body.strip() or b"\n" in body:
+        return False
+    text = body.removeprefix(UTF8_MARK).decode(errors="replace")
+    if form == CSV_TEXT:
+        return any(name.strip(' "\r') not in feed.types for name in text.split(","))
+    try:
+        first, end = json.JSONDecoder().raw_decode(text.lstrip())
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(first, dict) and text.lstrip()[end:].lstrip().startswith("{")
 
 
 def _count_text(body: bytes) -> None:

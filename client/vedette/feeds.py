@@ -102,6 +102,7 @@ class Writer:
 
     def put(self, row: Row) -> None:
         """Takes a row. Raises what went wrong with earlier ones."""
+        _check(row)
         if self._fault is not None:
             raise self._fault
         self._rows.put(row)
@@ -142,6 +143,8 @@ class Writer:
 
 
 def _records(rows: Any) -> Iterator[Row]:
+    if isinstance(rows, Mapping | str | bytes):
+        raise TypeError(f"rows are a list of dicts or a DataFrame, not one {type(rows).__name__}: send([row]) sends a single row")
     return (
         (dict(zip(rows.columns, values, strict=True)) for values in rows.itertuples(index=False, name=None))
         if hasattr(rows, "itertuples")
@@ -151,7 +154,15 @@ def _records(rows: Any) -> Iterator[Row]:
 
 def _batches(rows: Iterator[Row]) -> Iterator[list[Row]]:
     while batch := list(islice(rows, BATCH_ROWS)):
+        for row in batch:
+            _check(row)
         yield batch
+
+
+def _check(row: Any) -> None:
+    """Raises TypeError for what is no row."""
+    if not isinstance(row, Mapping):
+        raise TypeError(f"a row is a dict such as {{'entity': 'a', 't': 1}}, not {type(row).__name__}")
 
 
 def _plain(row: Row) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, ClassVar, TypedDict, cast
+from typing import Any, ClassVar, NoReturn, TypedDict, cast
 
 from django.db.models import QuerySet
 from django.http import QueryDict, StreamingHttpResponse
@@ -67,10 +67,24 @@ class DecisionSerializer(serializers.Serializer[Any]):
     revision = serializers.IntegerField(required=False, allow_null=True, default=None, min_value=0)
 
 
+class AssigneeField(serializers.SlugRelatedField[User]):
+    """Somebody who may log in, by the user name."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(slug_field="username", queryset=User.objects.filter(is_active=True), **options)
+
+    def fail(self, key: str, **values: Any) -> NoReturn:
+        if key == "does_not_exist":
+            raise serializers.ValidationError(
+                Message("There is no active user {name}: give the user name of somebody who may handle the alert.", name=repr(values["value"]))
+            )
+        super().fail(key, **values)
+
+
 class AssignmentSerializer(DecisionSerializer):
     """Whom the alert is for."""
 
-    assignee = serializers.SlugRelatedField(slug_field="username", queryset=User.objects.filter(is_active=True))
+    assignee = AssigneeField()
 
 
 class FeedbackSerializer(serializers.ModelSerializer[Feedback]):
@@ -120,7 +134,7 @@ class BulkSerializer(serializers.Serializer[Any]):
     matching = serializers.CharField(required=False, allow_blank=True, max_length=2000)
     below = serializers.IntegerField(required=False, allow_null=True, default=None, help_text="`below` of the answer before.")
     action = serializers.ChoiceField([name for name in ACTIONS if name != "seen"])
-    assignee = serializers.SlugRelatedField(slug_field="username", queryset=User.objects.filter(is_active=True), required=False)
+    assignee = AssigneeField(required=False)
     comment = serializers.CharField(required=False, allow_blank=True, max_length=COMMENT_LENGTH, default="")
 
     def validate(self, attributes: dict[str, Any]) -> dict[str, Any]:

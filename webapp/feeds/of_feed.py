@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 from django.db.models import QuerySet
 from rest_framework import serializers
@@ -25,6 +25,11 @@ class FeedNameField(serializers.SlugRelatedField[Feed]):
 
     def get_queryset(self) -> QuerySet[Feed]:
         return Feed.objects.visible_to(self.context["request"].user)
+
+    def fail(self, key: str, **values: Any) -> NoReturn:
+        if key == "does_not_exist":
+            raise ValidationError(Message("There is no feed {name} that you may see.", name=repr(values["value"])))
+        super().fail(key, **values)
 
     def to_internal_value(self, data: Any) -> Any:
         """The feed; of a list of things it is looked up once."""

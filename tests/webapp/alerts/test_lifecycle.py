@@ -214,6 +214,8 @@ def test_an_alert_goes_through_its_life_step_by_step(query: Query, people: Simpl
     analyst, operator = client_of(people.analyst), client_of(people.operator)
     assert analyst.post(f"{one}/seen", {}).json()["state"] == "seen"
     assert analyst.post(f"{one}/assign", {"assignee": "viewer"}).status_code == 400, "a viewer handles no alerts"
+    (unknown,) = analyst.post(f"{one}/assign", {"assignee": "nobody"}).json()["faults"]
+    assert (unknown["pointer"], "There is no active user 'nobody'" in unknown["message"]) == ("/assignee", True)
     given = analyst.post(f"{one}/assign", {"assignee": "operator", "comment": "Yours", "revision": 0}).json()
     assert (given["state"], given["assignee"], given["revision"]) == ("assigned", "operator", 1)
     assert set(given["handlers"]) == {"owner", "analyst", "operator", "admin"}

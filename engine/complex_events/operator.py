@@ -104,7 +104,7 @@ def recent(program: Program, events: Stored) -> Ints:
 # -- a step -----------------------------------------------------------------------------------------------------------------------
 
 
-def _detect(program: Program, state: CompositeState, events: Events, watermark: int, dictionary: EntityDictionary) -> pa.Table:
+def _detect(program: Program, state: CompositeState, events: Events, watermark: int, dictionary: EntityDictionary, feed: Feed) -> pa.Table:
     """Changes after these events and the timers below `watermark`."""
     tables = program.tables
     most_items = int(np.diff(tables.leaf_ends).max(initial=1))
@@ -130,7 +130,7 @@ def _detect(program: Program, state: CompositeState, events: Events, watermark: 
             query, at = int(work.cursor[GIVEN_UP]), int(work.cursor[GIVEN_UP_AT])
             raise QueryStopped(
                 program.keys[query],
-                Message("one search at t = {at} visits more than {most:,} nodes; shorten `within`", at=at, most=MOST_OPERATIONS),
+                Message("one search at t = {time} visits more than {most:,} nodes; shorten `within`", time=feed.moment(at), most=MOST_OPERATIONS),
             )
         elif reason == HEAP_FULL:
             n = int(state.timers.size[0])
@@ -214,7 +214,7 @@ class DetectionStage(Stage[CompositeIndex, CompositeStates]):
         asserted = []
         for program, events, own in zip(index.programs, events_of(index, state.cells, batch), state.programs, strict=True):
             if program.keys:
-                asserted.append(_detect(program, own, events, watermark, batch.entities))
+                asserted.append(_detect(program, own, events, watermark, batch.entities, index.feed))
             own.watermark = watermark
             if len(batch):
                 own.reached = max(own.reached, (int(batch.t[-1]), int(batch.seq[-1])))

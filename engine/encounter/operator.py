@@ -35,7 +35,11 @@ class EncounterIndex:
 
     queries: tuple[RegisteredQuery, ...]
     routes: Ints
-    geographic: bool
+    feed: Feed
+
+    @property
+    def geographic(self) -> bool:
+        return self.feed.crs is Crs.GEOGRAPHIC
 
     @property
     def specifications(self) -> Iterator[EncounterSpecification]:
@@ -277,9 +281,9 @@ def _met(index: EncounterIndex, q: int, pairs: Pairs, batch: Batch, rows: Ints) 
     met = meetings(kept.at, kept.entity, kept.bits, kept.px, kept.py, before, specification.distance, specification.symmetric, index.geographic)
     if met is None:
         reason = Message(
-            "more than {most:,} pairs are near each other at t = {t}: take a shorter distance, or roles that fewer satisfy",
+            "more than {most:,} pairs are near each other at t = {time}: take a shorter distance, or roles that fewer satisfy",
             most=MOST_PAIRS,
-            t=int(kept.at[-1]),
+            time=index.feed.moment(int(kept.at[-1])),
         )
         raise QueryStopped(index.queries[q].key, reason)
     sides = np.column_stack([met.one, met.other])
@@ -392,4 +396,4 @@ class EncounterOperator(Operator[EncounterIndex]):
 
     def compile(self, queries: Sequence[RegisteredQuery], feed: Feed) -> EncounterIndex:
         routes = np.array([query.route for query in queries], np.int64)
-        return EncounterIndex(tuple(queries), routes, feed.crs is Crs.GEOGRAPHIC)
+        return EncounterIndex(tuple(queries), routes, feed)

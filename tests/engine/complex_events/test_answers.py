@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.complex_events.detection import TOO_MUCH_WORK
+from engine.complex_events.query_search import GIVEN_UP, GIVEN_UP_AT, Scratch
 from engine.model.events import Stamper
+from engine.model.feed import TimeUnit
+from engine.operator import QueryStopped
 from engine.runtime.evaluator import Evaluator
 from tests.engine.complex_events.worlds import PLANE, compare, table_of
 from tests.engine.runs import registered
@@ -113,3 +119,17 @@ def test_region_transitions_are_composite_patterns(world: Sequence[Row], span: i
     kinds = {"0": "passed", "1": "stayed_in"}
     composite = sorted((kinds[row["query"]], row["entities"], row["end"]) for row in found if row["query"] in kinds)
     assert composite == sorted((row["kind"], row["entities"], row["end"]) for row in found if row["query"] == "2")
+
+
+def test_a_query_that_searches_too_long_is_stopped_with_the_time_as_people_read_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def gives_up(*arguments: Any) -> int:
+        (work,) = (one for one in arguments if isinstance(one, Scratch))
+        work.cursor[[GIVEN_UP, GIVEN_UP_AT]] = 0, 1_700_000_000_000
+        return TOO_MUCH_WORK
+
+    monkeypatch.setattr("engine.complex_events.operator.advance", gives_up)
+    document = {"family": "composite", "pattern": "A : B", "primitives": {"A": {}, "B": {}}, "within": 100}
+    sea = replace(PLANE, time=TimeUnit.MS)
+    evaluator = Evaluator.start(sea, registered([document], sea))
+    with pytest.raises(QueryStopped, match=r"one search at t = 2023-11-14 22:13:20\.000 UTC visits"):
+        evaluator.process(Stamper().stamp(table_of(rows(("x", 1, "a")))))

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.model.feed import Crs, Feed, TimeUnit
+from engine.operator import QueryStopped
 from tests.engine.encounter.worlds import COLUMNS, documents, streams
 from tests.engine.runs import final_answers
 from tests.oracles.encounter import answers
@@ -78,3 +79,10 @@ def test_random_crowds_meet_as_the_definition_says(scale):
         facts = final_answers(PLANE, asked, [{k: v for k, v in one.items() if k != "seq"} for one in rows])
         assert Counter((f["query"], tuple(f["entities"]), f["start"], f["end"], round(f["score"] / scale, digits)) for f in facts) == wanted
         assert len(wanted) > 50
+
+
+def test_a_query_that_finds_too_many_pairs_is_stopped_with_the_time_as_people_read_it(monkeypatch):
+    monkeypatch.setattr("engine.encounter.operator.meetings", lambda *_: None)
+    sea = Feed("sea", Crs.PLANAR, TimeUnit.MS, dedupe=False, columns=COLUMNS)
+    with pytest.raises(QueryStopped, match=r"near each other at t = 2023-11-14 22:13:20\.000 UTC: take a shorter distance"):
+        found(sea, [row("z", 1_700_000_000_000, 0)], [QUERY])

@@ -6,10 +6,12 @@ import {
   feedTitle,
   freeFeedName,
   intervalLabel,
+  nameOfAll,
   progress,
   upload,
   utmCrs,
   utmOf,
+  type Inspection,
 } from "../src/data/upload_data";
 
 const row = upload({
@@ -30,6 +32,13 @@ const row = upload({
 });
 
 describe("an uploaded file", () => {
+  it("says when all its rows are of one thing because no column names things", () => {
+    const found = (entity: string[], good: number): Inspection => ({ reading: { entity, thing: "track" }, good }) as unknown as Inspection;
+    expect(nameOfAll(found([], 5))).toBe("track");
+    expect(nameOfAll(found([], 1))).toBeNull();
+    expect(nameOfAll(found(["mmsi"], 5))).toBeNull();
+  });
+
   it("drops choices about columns when the file is parsed differently", () => {
     const chosen = { x: "lon", delimiter: ";", encoding: "utf-16" };
     expect(afterChange(chosen, { delimiter: "," })).toEqual({ delimiter: ",", encoding: "utf-16" });

@@ -124,6 +124,11 @@ export const STATE_WORDS: Record<Upload["state"], string> = {
   failed: t("Failed"),
 };
 
+/** The name that all rows have because no column names their things; null when one does, or a single row has nothing to tell apart. */
+export function nameOfAll(found: Inspection): string | null {
+  return found.reading.entity.length === 0 && found.good > 1 ? found.reading.thing : null;
+}
+
 /** Keys that change how the file is parsed: its columns may change, so choices about columns are dropped. */
 const LAYOUT = ["kind", "encoding", "delimiter", "header", "sheet"] as const;
 const PLACES = ["time", "entity", "x", "y", "event", "place_format", "crs"] as const;

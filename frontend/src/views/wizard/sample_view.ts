@@ -5,7 +5,7 @@ import { icon, h, replace } from "../../lib/dom";
 import { token } from "../../lib/colours";
 import { formatMoment, formatNumber, formatSpan } from "../../lib/time";
 import type { Feed } from "../../lib/shapes";
-import { intervalLabel, type Inspection } from "../../data/upload_data";
+import { intervalLabel, nameOfAll, type Inspection } from "../../data/upload_data";
 import { latLng, openMap, type FeedMap } from "../map_view";
 import { t } from "../../lib/texts";
 
@@ -22,6 +22,7 @@ export class SampleView {
       t("No place is read of these rows: maps and regions will have nothing. Choose the columns under Where, if the file has them."),
     ),
   );
+  private readonly oneThing = h("div", {});
   private readonly mapPlace = h("div", { class: "wizard-map", hidden: true });
   private readonly facts = h("div", {});
   private readonly intervals = h("div", {});
@@ -37,6 +38,7 @@ export class SampleView {
       { class: "stack-lg wizard-sample", "aria-label": t("Sample") },
       this.facts,
       this.faults,
+      this.oneThing,
       this.noPlace,
       this.mapPlace,
       this.intervals,
@@ -47,6 +49,7 @@ export class SampleView {
   show(found: Inspection): void {
     this.showFacts(found);
     this.showFaults(found);
+    this.showOneThing(found);
     this.showMap(found);
     this.showIntervals(found);
     this.showRows(found);
@@ -69,6 +72,19 @@ export class SampleView {
       this.facts,
       h("dl", { class: "facts" }, ...facts.map(([name, text]) => h("div", {}, h("dt", {}, name), h("dd", { class: "num" }, text)))),
     );
+  }
+
+  private showOneThing(found: Inspection): void {
+    const thing = nameOfAll(found);
+    if (thing === null) {
+      replace(this.oneThing);
+      return;
+    }
+    const text = t(
+      "No column is read as the name of a thing: all rows are of one thing, “{thing}”. If the file has several, choose their column under Who.",
+      { thing },
+    );
+    replace(this.oneThing, h("p", { class: "notice notice-high" }, icon("triangle-alert"), h("span", {}, text)));
   }
 
   private showFaults(found: Inspection): void {

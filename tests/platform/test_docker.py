@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -93,3 +94,16 @@ def test_processes_that_evaluate_begin_with_the_kernels_of_the_image(tmp_path: P
 def test_every_secret_of_the_containers_is_in_the_example() -> None:
     wanted = set(re.findall(r"\$\{(\w+):\?", (ROOT / "docker" / "compose.yaml").read_text())) - IMAGES.keys()
     assert wanted <= set(re.findall(r"^(\w+)=", (ROOT / "docker" / ".env.example").read_text(), re.M))
+
+
+def test_the_containers_that_send_mail_get_its_settings_and_none_of_them_is_needed() -> None:
+    names = ("EMAIL_URL", "VEDETTE_MAIL_FROM", "VEDETTE_PUBLIC_URL")
+    example = (ROOT / "docker" / ".env.example").read_text()
+    for name in names:
+        assert f"\n{name}=\n" in example
+        for service in ("web", "worker", "deliveries"):
+            assert SERVICES[service]["environment"][name] == f"${{{name}:-}}"
+    shown = "from webapp.config.settings import identity as i; print(i.EMAIL_GIVEN, i.EMAIL_BACKEND.split('.')[-2], i.DEFAULT_FROM_EMAIL)"
+    environment = {**os.environ, "SECRET_KEY": "x", **dict.fromkeys(names, "")}
+    done = subprocess.run([sys.executable, "-c", shown], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout == "False dummy vedette@localhost\n", done.stderr

@@ -16,9 +16,10 @@ LOGOUT_REDIRECT_URL = "account_login"
 # -- e-mail: `smtp://user:password@host:587/?tls=True`; without it nothing is sent and the pages say so ---------------------------
 
 EMAIL_GIVEN = bool(text("EMAIL_URL"))
-vars().update(env.email_url("EMAIL_URL", default="dummymail://"))
+# Empty is as if it were not set: that is how Compose hands on a variable without a value.
+vars().update(env.email_url_config(text("EMAIL_URL") or "dummymail://"))
 EMAIL_TIMEOUT = 10
-DEFAULT_FROM_EMAIL = text("VEDETTE_MAIL_FROM", "vedette@localhost")
+DEFAULT_FROM_EMAIL = text("VEDETTE_MAIL_FROM") or "vedette@localhost"
 PUBLIC_URL = text("VEDETTE_PUBLIC_URL").rstrip("/")
 """Under which people reach the site: for links in messages, which no request asked for."""
 SERVER_EMAIL = DEFAULT_FROM_EMAIL

@@ -157,13 +157,15 @@ def test_a_failed_preparation_shows_its_output_and_stops_the_others(tmp_path: Pa
         try:
             with ProcessManager(LOGS) as manager:
                 manager.start(shell("server", "echo $$; exec sleep 300"))
-                manager.wait_ready("server", lambda: manager.tail("server") != "", timeout=10)
+                manager.wait_ready("server", lambda: (LOGS / "server.log").read_text() != "", timeout=10)
                 manager.run("migrate", ["/bin/sh", "-c", "echo no such table; exit 1"])
         except StartError as error:
             print(error)
     """
+    (tmp_path / "migrate.log").write_text("of an earlier run\n")
     with manager(tmp_path, program) as started:
         output, _ = started.communicate(timeout=20)
     assert "migrate ended with status 1" in output
+    assert "of an earlier run" not in output
     assert "no such table" in output
     assert gone(number_in(tmp_path / "server.log"))

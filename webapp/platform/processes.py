@@ -68,6 +68,7 @@ class _Running:
         self.popen: subprocess.Popen[bytes] | None = None
         self.output: BinaryIO | None = None
         self.log: BinaryIO | None = None
+        self.begin = 0
         self.pending = b""
         self.started = 0.0
         self.failures = 0
@@ -77,6 +78,16 @@ class _Running:
     @property
     def alive(self) -> bool:
         return self.popen is not None and self.popen.returncode is None
+
+    def written(self) -> str:
+        """What this incarnation wrote; earlier ones, and earlier runs, are before it in the log."""
+        with self.log_path.open("rb") as file:
+            file.seek(self.begin)
+            return file.read().decode(errors="replace")
+
+
+def _last(entry: _Running, lines: int = 20) -> str:
+    return "\n".join(entry.written().splitlines()[-lines:])
 
 
 class ProcessManager:
@@ -130,7 +141,6 @@ class ProcessManager:
         """Runs `command` to its end while the others continue; what it wrote. Raises StartError with its last lines when it fails or takes longer."""
         self.start(Process(name, tuple(command), restart="never"))
         entry = self._entries[name]
-        begin = entry.log_path.stat().st_size
         deadline = time.monotonic() + timeout
         while entry.alive and time.monotonic() < deadline and not self.stopping:
             self.pump(0.1)
@@ -139,8 +149,8 @@ class ProcessManager:
             self._end(entry)
         del self._entries[name]
         if entry.exit_status != 0 or not finished:
-            raise StartError(f"{name} {'ended with status ' + str(entry.exit_status) if finished else 'was stopped'}:\n{self.tail(name)}")
-        return entry.log_path.read_bytes()[begin:].decode(errors="replace")
+            raise StartError(f"{name} {'ended with status ' + str(entry.exit_status) if finished else 'was stopped'}:\n{_last(entry)}")
+        return entry.written()
 
     def wait_ready(self, name: str, ready: Callable[[], bool], *, timeout: float) -> None:
         """Waits until `ready()` says so. Raises StartError when the process gives up, the time is over, or a stop was asked for."""
@@ -148,7 +158,8 @@ class ProcessManager:
         deadline = time.monotonic() + timeout
         while not ready():
             if self.stopping or time.monotonic() > deadline or (not entry.alive and entry.start_at is None):
-                raise StartError(f"{name} did not get ready:\n{self.tail(name)}")
+                late = f" within {timeout:.0f} s" if time.monotonic() > deadline else ""
+                raise StartError(f"{name} did not get ready{late}. Its last lines:\n{_last(entry)}")
             self.pump(0.1)
 
     def serve(self) -> None:
@@ -166,11 +177,6 @@ class ProcessManager:
         popen = self._entries[name].popen
         return popen.pid if popen is not None and popen.returncode is None else None
 
-    def tail(self, name: str, lines: int = 20) -> str:
-        """The last lines that the process wrote."""
-        path = self.log_folder / f"{name}.log"
-        return "\n".join(path.read_text(errors="replace").splitlines()[-lines:]) if path.exists() else ""
-
     def _spawn(self, entry: _Running) -> None:
         process = entry.process
         entry.start_at = None
@@ -180,6 +186,7 @@ class ProcessManager:
             if entry.log_path.exists() and entry.log_path.stat().st_size > LOG_BYTES:
                 entry.log_path.replace(entry.log_path.with_suffix(".log.1"))
             entry.log = entry.log_path.open("ab")
+            entry.begin = entry.log.tell()
         command = tied_to_parent(process.command, signal_number=process.stop_signal, user=process.user, keep_search=process.keep_search)
         entry.popen = subprocess.Popen(
             command,
@@ -273,7 +280,7 @@ class ProcessManager:
         entry.failures += 1
         entry.start_at = time.monotonic() + delay
         print(f"{entry.process.name} ended with status {exit_status}; starts again in {delay:g} s. Its last lines:", file=sys.stderr)  # noqa: T201
-        print(self.tail(entry.process.name, 10), file=sys.stderr, flush=True)  # noqa: T201
+        print(_last(entry, 10), file=sys.stderr, flush=True)  # noqa: T201
 
     # -- stopping -----------------------------------------------------------------------------------------------------------------
 

@@ -98,8 +98,8 @@ class Inbox:
                 failpoint("folder.after_chunk")
                 yield
         except Unreadable as fault:
-            move(path, "failed", identity)
-            (path.parent / "failed" / f"{path.name}.reason.txt").write_text(f"{fault}\n")
+            failed = move(path, "failed", identity)
+            failed.with_name(f"{failed.name}.reason.txt").write_text(f"{fault}\n")
             log.warning("%s/%s: %s", feed.name, path.name, fault)
         else:
             move(path, "done", identity)
@@ -143,14 +143,15 @@ def file_identity(path: Path) -> str:
     return hashlib.sha256(f"{path.name}|{stat.st_dev}|{stat.st_ino}|{stat.st_mtime_ns}|{stat.st_size}".encode()).hexdigest()[:32]
 
 
-def move(path: Path, where: str, identity: str) -> None:
-    """Moves it into the folder `where` beside it; a file of the same name there is not overwritten."""
+def move(path: Path, where: str, identity: str) -> Path:
+    """Moves it into the folder `where` beside it, and returns where it is now; a file of the same name there is not overwritten."""
     folder = path.parent / where
     folder.mkdir(exist_ok=True)
     target = folder / path.name
     if target.exists():
         target = folder / f"{path.stem}-{identity[:8]}{path.suffix}"
     os.rename(path, target)  # noqa: PTH104 - Path.rename would be the same
+    return target
 
 
 def read_file(path: Path, feed: EngineFeed, rows: int) -> Iterator[Piece]:

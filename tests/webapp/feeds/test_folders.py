@@ -169,6 +169,16 @@ def test_every_row_of_a_file_arrives_once_despite_kills(log_form: str, feed: Fee
     assert names(folder) == ["done/1.csv"]
 
 
+def test_each_unreadable_file_keeps_its_own_reason_under_one_name(feed: Feed, inbox: Inbox, folder: Path) -> None:
+    for content in (b"", b"mmsi;ts\n1;2\n"):
+        (folder / "a.csv").write_bytes(content)
+        inbox.scan([feed], budget_s=60)
+    failed = folder / "failed"
+    assert "zero bytes" in (failed / "a.csv.reason.txt").read_text()
+    (second,) = (path for path in failed.glob("a-*.csv"))
+    assert "semicolons" in (failed / f"{second.name}.reason.txt").read_text()
+
+
 def test_a_slow_writer_beside_scans_is_never_read_in_part(feed: Feed, inbox: Inbox, folder: Path) -> None:
     done = threading.Event()
 

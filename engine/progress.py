@@ -6,6 +6,8 @@ import sys
 import time
 from typing import Any
 
+from engine.model.counts import counted
+
 PLAIN_EVERY_S = 10.0
 MOVE_EVERY_S = 0.1
 
@@ -36,7 +38,8 @@ class Progress:
         if now - self._shown < (MOVE_EVERY_S if self._terminal else PLAIN_EVERY_S):
             return
         self._shown = now
-        line = f"{rows:,} rows read ({rows / max(now - self._started, 1e-9):,.0f}/s), {changes:,} changes stated, watermark {watermark}"
+        stated = f"{counted(changes, 'change')} stated, watermark {watermark}"
+        line = f"{counted(rows, 'row')} read ({rows / max(now - self._started, 1e-9):,.0f}/s), {stated}"
         if self._live is not None:
             self._live.update(line)
         else:
@@ -44,7 +47,7 @@ class Progress:
 
     def end(self, rows: int, answers: int, seconds: float) -> None:
         """The last line."""
-        self._print(f"{rows:,} rows in {seconds:.1f} s ({rows / max(seconds, 1e-9):,.0f}/s): {answers:,} answers")
+        self._print(f"{counted(rows, 'row')} in {seconds:.1f} s ({rows / max(seconds, 1e-9):,.0f}/s): {counted(answers, 'answer')}")
 
     def _print(self, line: str) -> None:
         sys.stderr.write(f"backtest: {line}\n")

@@ -142,4 +142,4 @@ def _has_nan(table: pa.Table) -> bool:
 
 
 def _fields(actual: int, expected: int) -> Message:
-    return Message("the line has {count} fields, the header {expected}", count=actual, expected=expected)
+    return Message("fields in the line: {count}, in the header: {expected}", count=actual, expected=expected)

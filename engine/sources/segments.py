@@ -101,7 +101,7 @@ class Segment:
         """Opens the file. Raises LogDamaged when it differs from what was written, FileNotFoundError when it was removed."""
         with self._reading(), pq.ParquetFile(self._verified(), page_checksum_verification=True) as file:
             if file.metadata.num_rows != self.rows:
-                raise self.damaged(Message("the file has {count} rows", count=file.metadata.num_rows))
+                raise self.damaged(Message("rows in the file: {count}", count=file.metadata.num_rows))
             yield file
 
     def unverified(self) -> Any:

@@ -217,6 +217,8 @@ def refuse_if_derived_from(*, queries: Sequence[int], user: AnyUser | None, what
         named = listed(names)
     elif names:
         named = Message("{names}, {count} of others", names=", ".join(names), count=others)
+    elif others == 1:
+        named = Message("1 query of others")
     else:
         named = Message("{count} queries of others", count=others)
     raise Refused(

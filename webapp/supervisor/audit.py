@@ -11,6 +11,7 @@ from django.db import connection, transaction
 
 from engine.model.changes import ANSWERS
 from engine.model.columns import ENTITY
+from engine.model.counts import counted
 from engine.runtime.derived import GraphEvaluator
 from engine.sinks.facts import facts_of
 from engine.sources.eventlog import EventLog
@@ -71,13 +72,13 @@ def feed_audit(*, feed: Feed) -> Audit:
     audit.rows, audit.facts, audit.alerts = state.head.last_seq + 1, len(facts), len(state.alerts)
     missing, extra = facts.keys() - state.stored.keys(), state.stored.keys() - facts.keys()
     differing = [key for key in facts.keys() & state.stored.keys() if facts[key] != state.stored[key]]
-    audit.expect(not missing, f"{len(missing)} facts are not stored, for example {_example(missing)}")
-    audit.expect(not extra, f"{len(extra)} stored facts are not true, for example {_example(extra)}")
-    audit.expect(not differing, f"{len(differing)} stored facts have other times, for example {_example(differing)}")
+    audit.expect(not missing, f"not stored: {counted(len(missing), 'fact')}, for example {_example(missing)}")
+    audit.expect(not extra, f"stored but not true: {counted(len(extra), 'fact')}, for example {_example(extra)}")
+    audit.expect(not differing, f"stored with other times: {counted(len(differing), 'fact')}, for example {_example(differing)}")
     audit.expect(len(state.alerts) == len(set(state.alerts)), "a fact has two alerts")
     for name, count in counts.items():
         kept = getattr(state.head, name)
-        audit.expect(kept == count, f"the head counts {kept} rows as {name}, the log has {count}")
+        audit.expect(kept == count, f"the head counts {counted(kept, 'row')} as {name}, the log has {count:,}")
     dense = state.outbox == list(range(state.head.outbox_seq - len(state.outbox) + 1, state.head.outbox_seq + 1))
     audit.expect(dense, "the outbox's numbers have a gap")
     return audit

@@ -76,9 +76,9 @@ def clock_set_back(*, feed: Feed, to: int, reason: str) -> SetBack:
         sink.store(_correction(head, after, before, [*(replace(fact, weight=0) for fact in gone), *new]))
         _dead(feed, removed, to, rows)
         text = Message(
-            "{feed}: the clock was set back to {to}; {rows} rows beyond it are dead letters ({reason}).",
+            "{feed}: the clock was set back to {to}; rows beyond it, dead letters now: {rows} ({reason}).",
             feed=feed,
-            to=str(to),
+            to=feed.engine_feed().moment(to),
             rows=rows,
             reason=reason,
         )

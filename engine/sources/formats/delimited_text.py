@@ -203,7 +203,7 @@ def _table(data: bytes, names: list[str], delimiter: str) -> pa.Table | None:
 
 
 def _cells(actual: int, expected: int) -> Message:
-    return Message("the line has {count} cells, the first {expected}", count=actual, expected=expected)
+    return Message("cells in the line: {count}, in the first: {expected}", count=actual, expected=expected)
 
 
 def _mend(problem: Message) -> Message:

@@ -137,7 +137,7 @@ def _corners(properties: dict[str, Any], lines: Any, nested: bool, number: int) 
     for at, line in enumerate(lines):
         own = None if times is None else times[at] if nested and times and isinstance(times[0], list) else times
         if own is not None and len(own) != len(line):
-            yield Broken(number, Message("the line has {corners} corners and {times} times", corners=len(line), times=len(own)), "")
+            yield Broken(number, Message("the line has not as many times ({times}) as corners ({corners})", corners=len(line), times=len(own)), "")
             continue
         for corner, place in enumerate(line):
             yield {**rest, **_place(place), "time": place[3] if own is None else own[corner]}

@@ -119,7 +119,12 @@ class _Kml:
         if len(whens) != len(places):
             yield Broken(
                 self.placemarks,
-                Message("the track {name} has {times} times and {places} places", name=repr(name), times=len(whens), places=len(places)),
+                Message(
+                    "the track {name} has not as many times ({times}) as places ({places})",
+                    name=repr(name),
+                    times=len(whens),
+                    places=len(places),
+                ),
                 name,
             )
             return
@@ -127,7 +132,7 @@ class _Kml:
         for unfit in [of for of, values in series.items() if len(values) != len(whens)]:
             count = len(series.pop(unfit))
             problem = Message(
-                "the track {name} has {times} times and {values} values of {unfit}: these are left out",
+                "the track {name} has not as many values of {unfit} ({values}) as times ({times}): these values are left out",
                 name=repr(name),
                 times=len(whens),
                 values=count,

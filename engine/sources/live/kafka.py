@@ -81,7 +81,7 @@ class KafkaSource:
                 if time.monotonic() > end:
                     raise Away(
                         Message(
-                            "The brokers take longer than {seconds} seconds to tell where the topic's {count:,} partitions begin.",
+                            "The brokers take longer than {seconds} seconds to tell where the topic's partitions ({count:,}) begin.",
                             seconds=f"{ALL_S:g}",
                             count=len(offsets),
                         )

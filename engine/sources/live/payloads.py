@@ -76,7 +76,7 @@ def _csv(payload: bytes, columns: str) -> Iterator[dict[str, Any] | Broken]:
     for one in records_of(Block(text, line), ","):
         problem = one.problem
         if problem is None and len(one.cells) != len(names):
-            problem = Message("the line has {count} values, and there are {columns} columns", count=len(one.cells), columns=len(names))
+            problem = Message("values in the line: {count}, columns: {columns}", count=len(one.cells), columns=len(names))
         if problem is None:
             yield {name: Cell(cell) if cell else None for name, cell in zip(names, one.cells, strict=True)}
         else:

@@ -162,7 +162,7 @@ def test_track_values_are_read_for_each_moment(tmp_path: Path) -> None:
     own = '<ExtendedData><Data name="crew"><value>3</value></Data></ExtendedData>'
     _, rows, faults = looked(tmp_path / "a.kml", KML.format(f"<Placemark><name>a</name>{own}<gx:Track>{moments}{schema}</gx:Track></Placemark>"))
     assert [(row["t"], row["pulse"], row["heading"], row["crew"]) for row in rows] == [(T0 + 1_000 * n, 90 + n, 10 * n, 3) for n in range(3)]
-    assert faults == [(1, "the track 'a' has 3 times and 2 values of 'cadence': these are left out")]
+    assert faults == [(1, "the track 'a' has not as many values of 'cadence' (2) as times (3): these values are left out")]
 
 
 def test_bytes_that_are_not_utf8_are_faults_of_their_lines(tmp_path: Path) -> None:

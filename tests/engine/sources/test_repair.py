@@ -97,7 +97,7 @@ def test_a_file_with_another_name_and_one_with_other_rows_are_damage(log: EventL
     assert not stray.exists() and len(read(log)) == 24
     path = files(log)[-1]
     path.rename(path.with_name(path.name.split(".")[0].replace("-3-", "-4-") + ".parquet"))
-    with pytest.raises(LogDamaged, match="the file has 3 rows"):
+    with pytest.raises(LogDamaged, match="rows in the file: 3"):
         read(log)
 
 

@@ -57,7 +57,7 @@ def test_a_recording_plays_sixty_times_as_fast_shifted_to_now(play: Any, harbour
 
 def test_lost_rows_are_counted_and_change_the_exit_status(play: Any, feed: Feed) -> None:
     rows = [("a", T), ("a", T + 10_000), ("a", T), ("a", T + 11 * 86_400_000), ("a", T + 11_000), ("", T + 12_000)]
-    with pytest.raises(CommandError, match=r"3 rows are no events of the feed.*1 future") as lost:
+    with pytest.raises(CommandError, match=r"No events of the feed: 3 rows\..*1 future") as lost:
         play(feed, rows, "--rate", "max")
     assert lost.value.returncode == 3
     assert times(feed) == [T, T + 10_000, T, T + 11_000]
@@ -69,7 +69,7 @@ def test_invalid_options_are_refused_before_any_row_is_sent(play: Any, feed: Fee
     with pytest.raises(CommandError, match=r"would be late. Either play it with --shift-to-now"):
         play(harbour, [("a", T)], "--rate", "60x")
     play(feed, [("a", T)], "--rate", "max")
-    with pytest.raises(CommandError, match=r"The clock of yard stands at 1600000000000"):
+    with pytest.raises(CommandError, match=r"The clock of yard stands at 2020-09-13 12:26:40"):
         play(feed, [("a", T - 60_000)], "--rate", "max")
     assert (times(harbour), times(feed)) == ([], [T])
 

@@ -63,8 +63,8 @@ def test_lost_false_and_moved_facts_are_named(processed: Feed) -> None:
     Detection.objects.filter(start=first.start, key=first.key).update(weight=0)
     Detection.objects.filter(start=second.start, key=second.key).update(end=second.start + 1)
     faults = " ".join(feed_audit(feed=processed).faults)
-    assert "1 facts are not stored" in faults
-    assert "1 stored facts have other times" in faults
+    assert "not stored: 1 fact," in faults
+    assert "stored with other times: 1 fact," in faults
 
 
 def test_a_counter_that_does_not_add_up_is_named(processed: Feed) -> None:

@@ -136,9 +136,9 @@ def test_the_command_asks_before_it_acts_and_is_recorded(feed: Feed, settings: A
     call_command("clock", "yard")
     assert f"stands at {FAR}" in capsys.readouterr().out
     call_command("clock", "yard", "--to", "1970-01-01T00:00:01Z")
-    assert "1 rows beyond 1000 would become dead letters" in capsys.readouterr().out
+    assert "1 row beyond 1970-01-01 00:00:01.000 UTC would become dead letters" in capsys.readouterr().out
     call_command("clock", "yard", "--to", "1000", "--reason", "buoy 7", "--yes")
-    assert "1 rows are dead letters now" in capsys.readouterr().out
+    assert "Dead letters now: 1 row." in capsys.readouterr().out
     entry = Entry.objects.get(action="feed.clock")
     assert (entry.object_name, entry.detail["to"], entry.detail["rows"], entry.detail["reason"]) == ("yard", 1000, 1, "buoy 7")
     assert event_log("yard").end == (4, 40)

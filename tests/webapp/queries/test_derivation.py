@@ -141,7 +141,7 @@ def test_derived_queries_of_others_are_counted_not_named(people: SimpleNamespace
     query_register(owner=people.analyst, feed=feed, name="mine alone", specification=twice(CAME))
     with pytest.raises(Refused) as refused:
         query_remove(query=query, user=people.owner)
-    assert "1 queries of others would stop" in refused.value.faults[0].message and "alone" not in str(refused.value)
+    assert "1 query of others would stop" in refused.value.faults[0].message and "alone" not in str(refused.value)
 
 
 def test_switching_off_a_query_pauses_its_derived_queries(people: SimpleNamespace, feed: Feed, graph: SimpleNamespace) -> None:

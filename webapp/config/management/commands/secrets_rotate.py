@@ -8,6 +8,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
+from engine.model.counts import counted
 from webapp.audit.services import record
 from webapp.config.rotation import secrets_rotate
 
@@ -22,4 +23,4 @@ class Command(BaseCommand):
                 record("secrets.rotate", rows=count)
         except ImproperlyConfigured as error:
             raise CommandError(str(error)) from error
-        self.stdout.write(f"{count} rows are encrypted with the first key. Take the other keys out of VEDETTE_SECRETS_KEYS and start again.")
+        self.stdout.write(f"Encrypted with the first key: {counted(count, 'row')}. Take the other keys out of VEDETTE_SECRETS_KEYS and start again.")

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from engine.model.counts import counted
 from webapp.demo.seed import seed
 
 
@@ -26,4 +27,5 @@ class Command(BaseCommand):
         except ValueError as error:
             raise CommandError(str(error)) from error
         for feed in feeds:
-            self.stdout.write(f"{feed.name}: {feed.regions.count()} regions, {feed.queries.filter(deleted_at=None).count()} queries")
+            queries = counted(feed.queries.filter(deleted_at=None).count(), "query", "queries")
+            self.stdout.write(f"{feed.name}: {counted(feed.regions.count(), 'region')}, {queries}")

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from engine.model.counts import counted
 from engine.sources.segments import LogDamaged
 from webapp.feeds.logs import is_shared, log_move
 from webapp.feeds.models import Feed
@@ -20,7 +21,7 @@ class Command(BaseCommand):
         failed = False
         for feed in Feed.objects.order_by("name"):
             try:
-                self.stdout.write(f"{feed.name}: {log_move(feed):,} rows")
+                self.stdout.write(f"{feed.name}: {counted(log_move(feed), 'row')}")
             except (LogDamaged, OSError, ValueError) as error:
                 failed = True
                 self.stderr.write(f"{feed.name}: {error}")

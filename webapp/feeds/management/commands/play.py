@@ -18,6 +18,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from engine.backtest.documents import Stop, read_feed
 from engine.model.columns import TIME
+from engine.model.counts import counted
 from engine.model.faults import Refused, unknown_name
 from engine.model.feed import Feed as EngineFeed
 from engine.model.messages import untranslated
@@ -127,12 +128,13 @@ class Command(BaseCommand):
             bar.update(task, total=done.end)
         client.close()
         self.stdout.write(
-            f"{done.begin} rows sent: {done.accepted} accepted, {done.late} late, {done.dead} dead; {unread} rows of the file unreadable"
+            f"{counted(done.begin, 'row')} sent: {done.accepted:,} accepted, {done.late:,} late, {done.dead:,} dead; "
+            f"{counted(unread, 'row')} of the file unreadable"
         )
         if done.late or done.dead or unread:
             reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(done.reasons.items()))
             named = f" Of the dead letters that were listed: {reasons}." if reasons else ""
-            raise CommandError(f"{done.late + done.dead + unread} rows are no events of the feed.{named} {WHY}", returncode=LOST)
+            raise CommandError(f"No events of the feed: {counted(done.late + done.dead + unread, 'row')}.{named} {WHY}", returncode=LOST)
 
 
 def check_possible(feed: Feed | None, rows: pa.Table, *, shift: bool, rate: float | None) -> None:
@@ -149,9 +151,10 @@ def check_possible(feed: Feed | None, rows: pa.Table, *, shift: bool, rate: floa
     if feed.wall_clock:
         clock = max(clock or 0, time.time_ns() // 1_000_000 - LONGEST_PAUSE_MS)
     if clock is not None and first < clock - feed.lateness:
+        moment, lateness = feed.engine_feed().moment, f"{feed.lateness / 1000:g} s" if feed.time == "ms" else str(feed.lateness)
         remedy = "play it with --shift-to-now" if feed.time == "ms" and not shift else "play it on a new feed"
         raise CommandError(
-            f"The clock of {feed.name} stands at {clock} and rows may be {feed.lateness} behind it, but the recording begins at {first}: "
+            f"The clock of {feed.name} stands at {moment(clock)} and rows may be {lateness} behind it, but the recording begins at {moment(first)}: "
             f"its rows would be late. Either {remedy}, or set the clock back (manage.py clock)."
         )
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from engine.model.counts import counted
 from webapp.feeds.damage import Lost, feed_repair, sentence_of
 from webapp.feeds.models import Feed
 
@@ -31,5 +32,7 @@ class Command(BaseCommand):
                 self.stdout.write(f"{name}: {sentence_of(one)}")
             lost = sum(len(one.lost) for one in done)
             self.stdout.write(
-                f"{name}: {len(done)} repairs, {lost} rows lost. The feed goes on." if done else f"{name}: the log is whole. The feed goes on."
+                f"{name}: {counted(len(done), 'repair')}, {counted(lost, 'row')} lost. The feed goes on."
+                if done
+                else f"{name}: the log is whole. The feed goes on."
             )

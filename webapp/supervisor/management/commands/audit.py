@@ -6,6 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from engine.model.counts import counted
 from webapp.feeds.models import Feed
 from webapp.supervisor.audit import feed_audit
 
@@ -24,9 +25,10 @@ class Command(BaseCommand):
                 known = ", ".join(Feed.objects.values_list("name", flat=True).order_by("name"))
                 raise CommandError(f"there is no feed {name!r}; known: {known or 'none'}")
             audited = feed_audit(feed=feed)
-            lost = f" ({audited.lost} rows are lost by damage of the log)" if audited.lost else ""
+            lost = f" ({counted(audited.lost, 'row')} lost by damage of the log)" if audited.lost else ""
+            found = f"{counted(audited.rows, 'row')}, {counted(audited.facts, 'fact')}, {counted(audited.alerts, 'alert')}"
             verdict = "exact" if not audited.faults else "NOT EXACT: " + "; ".join(audited.faults)
-            self.stdout.write(f"{name}: {audited.rows} rows, {audited.facts} facts, {audited.alerts} alerts{lost}: {verdict}")
+            self.stdout.write(f"{name}: {found}{lost}: {verdict}")
             wrong = wrong or bool(audited.faults)
         if wrong:
             raise CommandError("what is stored is not what the log says")

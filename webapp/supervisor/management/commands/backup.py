@@ -10,6 +10,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connection, transaction
 
+from engine.model.counts import counted
 from engine.sources.segments import LogDamaged
 from webapp.config.database_roles import as_owner
 from webapp.feeds.logs import is_shared, logs_copy, states_copy
@@ -28,17 +29,22 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", type=Path, help="the file to write, e.g. vedette.tar")
+        parser.add_argument("--replace", action="store_true", help="replace a file of this name, once the new backup is whole")
 
     def handle(self, *args: Any, **options: Any) -> None:
         target = options["file"].resolve()
         here = places()
+        if target.is_dir():
+            raise CommandError(f"{target} is a folder: name a file in it")
+        if target.exists() and not options["replace"]:
+            raise CommandError(f"{target} is there already: choose another name, or replace it with --replace")
         try:
             with backup.staged(here.var) as staging, as_owner(connection):
                 rows = self._take(here, staging)
                 backup.pack(staging, target, {"rows": rows})
         except (backup.BackupError, PostgresError, LogDamaged, OSError) as error:
             raise CommandError(str(error)) from error
-        self.stdout.write(f"{target}: {len(rows)} feeds, {sum(rows.values())} rows processed, {target.stat().st_size} bytes")
+        self.stdout.write(f"{target}: {counted(len(rows), 'feed')}, {counted(sum(rows.values()), 'row')} processed, {target.stat().st_size:,} bytes")
 
     def _take(self, here: backup.Places, staging: Path) -> dict[str, int]:
         """Everything into `staging`; how many rows of each feed are processed."""

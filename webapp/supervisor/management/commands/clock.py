@@ -8,6 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from engine.model.counts import counted
 from webapp.feeds.heads import feed_head_ensure
 from webapp.feeds.logs import event_log
 from webapp.feeds.models import Feed
@@ -35,17 +36,21 @@ class Command(BaseCommand):
         feed = Feed.objects.filter(name=options["feed"]).first()
         if feed is None:
             raise CommandError(f"There is no feed {options['feed']!r}.")
-        self.stdout.write(f"The clock of {feed.name} stands at {event_log(feed.name).end[1]}. Furthest ahead are:")
+        moment, clock = feed.engine_feed().moment, event_log(feed.name).end[1]
+        if clock is None:
+            self.stdout.write(f"{feed.name} has no rows yet, so its clock does not stand anywhere.")
+            return
+        self.stdout.write(f"The clock of {feed.name} stands at {moment(clock)}. Furthest ahead are:")
         for t, entity in newest_times(feed):
-            self.stdout.write(f"  {t}  {entity}")
+            self.stdout.write(f"  {moment(t)}  {entity}")
         if options["to"] is None:
             return
         to = _time(options["to"], feed)
         rows = rows_beyond(feed, to)
         if not rows:
-            self.stdout.write(f"No row lies beyond {to}: there is nothing to do.")
+            self.stdout.write(f"No row lies beyond {moment(to)}: there is nothing to do.")
         elif not options["yes"]:
-            self.stdout.write(f"{rows} rows beyond {to} would become dead letters. Do it with --yes.")
+            self.stdout.write(f"{counted(rows, 'row')} beyond {moment(to)} would become dead letters. Do it with --yes.")
         else:
             self._set_back(feed, to, options["reason"] or "no reason given")
 
@@ -63,7 +68,8 @@ class Command(BaseCommand):
         finally:
             if ran:
                 job_start(job=job, user="manage.py clock")
-        self.stdout.write(f"{done.rows} rows are dead letters now; {done.retracted} answers were withdrawn and {done.asserted} stated or changed.")
+        answers = f"Answers withdrawn: {done.retracted:,}; stated or changed: {done.asserted:,}."
+        self.stdout.write(f"Dead letters now: {counted(done.rows, 'row')}. {answers}")
 
 
 def _wait_until_stopped(job: Job) -> None:
@@ -85,7 +91,7 @@ def _time(text: str, feed: Feed) -> int:
     try:
         if feed.time != "ms":
             raise ValueError(text)
-        moment = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text.removesuffix(" UTC"))
     except ValueError as error:
         raise CommandError(f"--to {text!r} is no time: a whole number or, on an ms feed, 2026-11-22T10:00:00Z.") from error
     return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)

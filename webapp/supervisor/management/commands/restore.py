@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connection
 
+from engine.model.counts import counted
 from webapp.config.database_roles import as_owner
 from webapp.feeds.logs import is_shared
 from webapp.feeds.models import LogHead, LogSegment
@@ -50,4 +52,5 @@ class Command(BaseCommand):
         LogSegment.objects.all().delete()
         LogHead.objects.all().delete()
         rows = manifest["rows"]
-        self.stdout.write(f"restored: {len(rows)} feeds, {sum(rows.values())} rows processed. Compare: manage.py audit {' '.join(rows)}")
+        compare = f" Compare: manage.py audit {shlex.join(rows)}" if rows else ""
+        self.stdout.write(f"restored: {counted(len(rows), 'feed')}, {counted(sum(rows.values()), 'row')} processed.{compare}")

@@ -28,7 +28,8 @@ AS_ROOT = (
     "Warning: this runs as root, and so does everything but PostgreSQL: an attacker in one process owns the machine. "
     "Run it as a user of its own, who owns the project's folder, for anything but a trial."
 )
-HEALTH_SECONDS = 90.0
+HEALTH_SECONDS = 300.0
+"""The first request imports all pages: seconds, but minutes on a machine that is busy with something else. A server that ends is noticed at once."""
 WARNING = re.compile(r"\(vedette\.W\d+\) (.*)")
 """Of `manage.py check`, which `migrate` runs: about the settings, and no reason not to start."""
 DELIVERIES = ("--queues=deliveries", "--pool=threads", "--concurrency=8", "--hostname=deliveries@%h", "--without-gossip", "--without-mingle")

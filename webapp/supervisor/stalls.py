@@ -39,12 +39,12 @@ def _judge(head: FeedHead, waiting: datetime | None, is_damaged: bool) -> None:
         # Only one of several workers reports.
         if FeedHead.objects.filter(pk=head.pk, stalled_at=None).update(stalled_at=since):
             seconds = round((now - since).total_seconds())
-            text = Message("Rows have waited for {seconds} s: {reason}.", seconds=seconds, reason=_reason(head, now, is_damaged))
+            reason = _reason(head, now, is_damaged)
+            text = Message("{feed}: rows have waited for {seconds} s: {reason}.", feed=head.feed.name, seconds=seconds, reason=reason)
             feed_event_add(head.feed, JobEvent.Kind.STALLED, text)
     elif head.stalled_at is not None and FeedHead.objects.filter(pk=head.pk, stalled_at=head.stalled_at).update(stalled_at=None):
-        feed_event_add(
-            head.feed, JobEvent.Kind.RESUMED, Message("It goes on after {seconds} s.", seconds=round((now - head.stalled_at).total_seconds()))
-        )
+        seconds = round((now - head.stalled_at).total_seconds())
+        feed_event_add(head.feed, JobEvent.Kind.RESUMED, Message("{feed}: it goes on after {seconds} s.", feed=head.feed.name, seconds=seconds))
 
 
 def _reason(head: FeedHead, now: datetime, is_damaged: bool) -> Message:

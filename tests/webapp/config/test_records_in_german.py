@@ -39,12 +39,14 @@ def test_events_of_jobs_and_feeds_are_translated(feed: Any, german: APIClient, p
     job = Job.objects.get(name="main")
     services.job_stop(job=job, user=people.operator)
     reason = Message("the job {job} is not running ({what})", job="main", what=Message("waiting to start again"))
-    feed_event_add(feed, JobEvent.Kind.STALLED, Message("Rows have waited for {seconds} s: {reason}.", seconds=12, reason=reason))
+    feed_event_add(
+        feed, JobEvent.Kind.STALLED, Message("{feed}: rows have waited for {seconds} s: {reason}.", feed=feed.name, seconds=12, reason=reason)
+    )
     shown = [event["text"] for event in german.get("/api/v1/jobs/main/").json()["events"]]
-    stalled = "Zeilen warten seit 12 s: der Job main läuft nicht (wartet auf den nächsten Start)."
+    stalled = "yard: Zeilen warten seit 12 s: der Job main läuft nicht (wartet auf den nächsten Start)."
     assert shown == [stalled, "Gestoppt von operator."]
     assert [event["text"] for event in german.get(f"/api/v1/feeds/{feed.name}/").json()["events"]] == [stalled]
-    assert JobEvent.objects.get(feed=feed).text == "Rows have waited for 12 s: the job main is not running (waiting to start again)."
+    assert JobEvent.objects.get(feed=feed).text == "yard: rows have waited for 12 s: the job main is not running (waiting to start again)."
 
 
 def test_the_reason_of_a_failed_job_is_translated(feed: Any, german: APIClient) -> None:

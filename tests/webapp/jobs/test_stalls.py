@@ -47,7 +47,7 @@ def test_a_stall_is_reported_once_and_its_end_once(waiting: Feed) -> None:
     stalls_report()
     stalls_report()
     ((kind, text),) = events()
-    assert kind == "stalled" and "Rows have waited for 11 s: the job main is not running (keeps failing)" in text
+    assert kind == "stalled" and "yard: rows have waited for 11 s: the job main is not running (keeps failing)" in text
     FeedHead.objects.update(last_seq=0, updated_at=timezone.now())
     stalls_report()
     assert [kind for kind, _ in events()] == ["stalled", "resumed"]

@@ -6,7 +6,7 @@ import socket
 
 from django.conf import settings
 
-from engine.model.messages import Message
+from engine.model.messages import Message, message_of
 from engine.sources.live import Away
 from webapp.config.outside import RefusedAddress, is_named
 
@@ -29,9 +29,7 @@ class GuardedNetwork:
             for one in addresses:
                 is_named(one)
         except RefusedAddress as error:
-            raise Away(
-                Message("{error} An operator of this installation can allow inner networks: VEDETTE_WEBHOOK_NETWORKS.", error=error)
-            ) from error
+            raise Away(message_of(error)) from error
         return addresses[0]
 
     def connect(self, host: str, port: int) -> socket.socket:

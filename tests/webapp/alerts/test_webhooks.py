@@ -157,7 +157,7 @@ def test_during_a_rotation_both_secrets_sign(channel: Channel, receiver: Receive
     ],
 )
 def test_non_public_addresses_are_refused(address: str) -> None:
-    with pytest.raises(RefusedAddress):
+    with pytest.raises(RefusedAddress, match="VEDETTE_WEBHOOK_NETWORKS"):
         check_address(address, 443)
 
 

@@ -152,3 +152,17 @@ def test_a_file_that_is_not_there_is_named_with_its_folder(tmp_path: Path, monke
     monkeypatch.chdir(tmp_path)
     with pytest.raises(backup.BackupError, match=f"there is no file {tmp_path / 'none.tar'}"):
         backup.unpack(Path("none.tar"), tmp_path)
+
+
+def test_a_file_that_is_there_is_replaced_only_when_asked_to(feed: Feed, settings: Any, tmp_path: Path) -> None:
+    settings.VAR = tmp_path / "here"
+    file = tmp_path / "vedette.tar"
+    file.write_text("the backup of yesterday")
+    with pytest.raises(CommandError, match=r"is there already.*--replace"):
+        call_command("backup", str(file), stdout=StringIO())
+    assert file.read_text() == "the backup of yesterday"
+    with pytest.raises(CommandError, match="is a folder: name a file in it"):
+        call_command("backup", str(tmp_path), stdout=StringIO())
+    said = StringIO()
+    call_command("backup", str(file), replace=True, stdout=said)
+    assert tarfile.is_tarfile(file) and f"{file}: 1 feed, " in said.getvalue()

@@ -46,6 +46,16 @@ def test_only_the_spark_runtime_imports_pyspark(path: Path) -> None:
 def test_operators_use_no_clock_no_randomness_and_no_io(path: Path) -> None:
     assert not OUTSIDE & set(imported(path))
     assert not {"open", "print", "input", "eval", "exec"} & set(called(path))
+    assert "np.random" not in path.read_text()
+
+
+def test_imports_name_modules_in_full() -> None:
+    """The checks here would not see a relative import."""
+    files = [path for package in ("engine", "webapp") for path in (ENGINE.parent / package).rglob("*.py")]
+    relative = {
+        str(path): node.lineno for path in files for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom) and node.level
+    }
+    assert relative == {}
 
 
 def test_the_layer_checks_see_imports() -> None:

@@ -58,6 +58,17 @@ def test_late_rows_revise_to_the_same_answer(text: str, stream: list[Row], data:
     assert late.facts == in_order.facts, text
 
 
+@pytest.mark.parametrize("first", ["ev", "go"])
+def test_a_value_ends_where_it_is_initiated_together_with_another(first: str) -> None:
+    """Whichever of the two holds before: neither wins, and none begins."""
+    program = "initiatedAt(f(X)=on, T) :- happensAt(ev(X), T). initiatedAt(f(X)=off, T) :- happensAt(go(X), T)."
+    stream = sorted([(first, ("a",), 1, 2), ("ev", ("a",), 5, 6), ("go", ("a",), 5, 6)], key=lambda row: row[2])
+    engine = ByEngine(compiled(program), ONE_WINDOW)
+    engine.feed_at_once(stream, on_time(stream))
+    value = {"ev": "on", "go": "off"}[first]
+    assert engine.facts == {("f", ("a",), value, 2, 6)} == by_oracle(FACTS + program, stream, "rtec")
+
+
 def test_a_window_looked_at_before_its_time_is_not_passed_over() -> None:
     """After a long silence a row comes and the clock does not advance, so its window is evaluated before the clock has passed it; then the clock
     moves far ahead."""

@@ -111,7 +111,7 @@ class ExecutorsEvaluator:
 
     @classmethod
     def load(cls, plans: Plans, feed: Feed, log: EventLog, states: StateFiles, queries: Sequence[RegisteredQuery], data: bytes) -> ExecutorsEvaluator:
-        """What was dumped. Raises ValueError when the states it names are not whole, or of other queries; StoreAway."""
+        """What was dumped. Raises ValueError when the states it names are not whole, or of other queries; StoreUnavailable."""
         facts = json.loads(data)
         if facts["queries"] != [list(query.key) for query in queries]:
             raise ValueError("the state is that of other queries")

@@ -32,7 +32,7 @@ from engine.runtime.snapshots import Snapshot, Snapshots, SnapshotUnusable
 from engine.runtime.store import NOTHING, Commit, Head, QueryKey, Stopped, Store, StoreTooSlow
 from engine.runtime.storing import Storing
 from engine.sources.eventlog import EventLog, MissingRows, Span
-from engine.sources.store import StoreAway
+from engine.sources.store import StoreUnavailable
 
 BATCH_ROWS = 400_000
 """Rows of one batch at most, unless a single segment has more. Bounds the memory that a backlog needs, and the time until the first of its answers
@@ -128,7 +128,7 @@ class FeedProcessor:
             if snapshot.facts["position"] != self.head.snapshot_seq:
                 raise SnapshotUnusable(f"snapshot {self.head.snapshot} is of another position")
             evaluator = GraphEvaluator.load(self.feed, list(self._known.values()), snapshot.data, self._load)
-        except (QueryStopped, OperatorFailed, StoreAway):
+        except (QueryStopped, OperatorFailed, StoreUnavailable):
             raise
         except Exception as error:
             # An operator may fail on the state of another release; the log has the same content.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
-from engine.sources.store import Files, StoreAway
+from engine.sources.store import Files, StoreUnavailable
 
 MAGIC = b"vedette-state-1\n"
 DIGEST_BYTES = 32
@@ -79,12 +79,12 @@ class Snapshots(StateFiles):
         self.files.put_with_retries(name, MAGIC, digest.digest(), head, snapshot.data)
 
     def read(self, name: str) -> Snapshot:
-        """The snapshot `name`. Raises SnapshotUnusable, StoreAway."""
+        """The snapshot `name`. Raises SnapshotUnusable, StoreUnavailable."""
         if not name:
             raise SnapshotUnusable("there is no snapshot yet")
         try:
             return parsed(name, self.files.read(name))
-        except StoreAway:
+        except StoreUnavailable:
             raise
         except OSError as error:
             raise SnapshotUnusable(f"snapshot {name}: {error}") from error

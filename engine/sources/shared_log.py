@@ -35,7 +35,7 @@ from engine.sources.buckets import write_rows
 from engine.sources.compaction import common_schema, joinable, runs, write_joined
 from engine.sources.eventlog import Address, EventLog, Span
 from engine.sources.segments import WHOLE_BYTES, LogDamaged, Segment
-from engine.sources.store import Files, StoreAway, files_of
+from engine.sources.store import Files, StoreUnavailable, files_of
 
 LIVE, HISTORY, DAMAGED = "live", "history", "damaged"
 REPLACED_S = 3_600
@@ -143,7 +143,7 @@ class SharedSegment(Segment):
             raise
 
     def verify(self) -> None:
-        """As Segment.verify. Raises StoreAway too."""
+        """As Segment.verify. Raises StoreUnavailable too."""
         with self._reading(), self.content() as file:
             self.expect(zlib.crc32(file.read_buffer()))
 
@@ -152,12 +152,12 @@ class SharedSegment(Segment):
         """An error is damage if the file's bytes are not those that were stored; else the store is unavailable."""
         try:
             yield
-        except (FileNotFoundError, StoreAway):
+        except (FileNotFoundError, StoreUnavailable):
             raise
         except (pa.ArrowException, OSError) as error:
             with self.content() as file:
                 self.expect(zlib.crc32(file.read_buffer()))
-            raise StoreAway(f"{self.path} could not be read: {error}") from error
+            raise StoreUnavailable(f"{self.path} could not be read: {error}") from error
 
     def _verified(self) -> Any:
         """Small files are read at once and compared with their check sum; of larger ones each page has its own."""

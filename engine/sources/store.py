@@ -31,7 +31,7 @@ TIMEOUT_S, PAUSE_S = 10.0, 0.2
 Found = TypeVar("Found")
 
 
-class StoreAway(OSError):
+class StoreUnavailable(OSError):
     """A file cannot be reached now, which does not mean that it is damaged."""
 
 
@@ -77,17 +77,17 @@ class Files:
         return None
 
     def put_with_retries(self, name: str, *content: pa.Buffer | bytes, lasting: bool = True) -> None:
-        """The same. Waits a while for a store that is away. Unless it is `lasting`, a folder's file may go with the machine. Raises OSError."""
+        """The same. Retries if the store is unavailable. Unless it is `lasting`, a folder's file may go with the machine. Raises OSError."""
         if self._is_local:
             return _put_locally(Path(self.folder, name), content, lasting)
         return _with_retries(lambda: self.put(name, *content))
 
     def open(self, name: str) -> pa.NativeFile:
-        """For reading. Waits a while for a store that is away. Raises FileNotFoundError, StoreAway."""
+        """For reading. Retries if the store is unavailable. Raises FileNotFoundError, StoreUnavailable."""
         return _with_retries(lambda: self.system.open_input_file(f"{self.folder}/{name}"))
 
     def read(self, name: str, offset: int = 0, size: int | None = None) -> bytes:
-        """So many bytes of it, or all. Waits a while for a store that is away. Raises FileNotFoundError, StoreAway; what a local file raises."""
+        """So many bytes of it, or all. Retries if the store is unavailable. Raises FileNotFoundError, StoreUnavailable; what a local file raises."""
 
         def read() -> bytes:
             with self.system.open_input_file(f"{self.folder}/{name}") as file:
@@ -110,7 +110,7 @@ class Files:
             list(pool.map(self.remove, names))
 
     def names(self) -> list[str]:
-        """The files directly in the folder. Raises StoreAway."""
+        """The files directly in the folder. Raises StoreUnavailable."""
         entries = _with_retries(lambda: self.system.get_file_info(fs.FileSelector(self.folder, allow_not_found=True)))
         return [one.base_name for one in entries if one.is_file]
 
@@ -148,7 +148,7 @@ def _opened(url: str, below: str) -> Files:
 
 
 def _with_retries(act: Callable[[], Found]) -> Found:
-    """The result of `act`. Retries while the store is away. Raises FileNotFoundError, StoreAway."""
+    """The result of `act`. Retries while the store is unavailable. Raises FileNotFoundError, StoreUnavailable."""
     give_up = time.monotonic() + TIMEOUT_S
     while True:
         try:
@@ -157,7 +157,7 @@ def _with_retries(act: Callable[[], Found]) -> Found:
             raise
         except OSError as error:
             if time.monotonic() > give_up:
-                raise StoreAway(f"the store does not answer: {error}") from error
+                raise StoreUnavailable(f"the store does not answer: {error}") from error
         time.sleep(PAUSE_S)
 
 

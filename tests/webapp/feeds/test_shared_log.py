@@ -29,7 +29,7 @@ from engine.runtime.snapshots import Snapshots
 from engine.sources.eventlog import EventLog
 from engine.sources.segments import LogDamaged
 from engine.sources.shared_log import SharedLog
-from engine.sources.store import Files, StoreAway, files_of
+from engine.sources.store import Files, StoreUnavailable, files_of
 from tests.webapp.answers import a_feed, a_user
 from webapp.detections.models import Detection
 from webapp.detections.removal import feed_delete
@@ -220,7 +220,7 @@ def test_an_unavailable_store_is_not_damage(gateway: ObjectStore, monkeypatch: p
     gateway.stop()
     try:
         # Not LogDamaged, which would stop the feed.
-        with pytest.raises(StoreAway):
+        with pytest.raises(StoreUnavailable):
             list(log.read())
     finally:
         gateway.start()

@@ -11,13 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.context import Context
-from engine.families import FAMILIES
+from engine.families import FAMILIES, family_of
 from engine.model.faults import Fault, unknown_name
 from engine.model.feed import ColumnType, Feed, escaped
 from engine.model.messages import Message
 
-DERIVING = ("constraint", "composite", "calculus")
-"""Families whose queries take answers as events."""
 MOST_ENTITIES = 32
 LEVELS = 20
 """The greatest depth of derivation: each level is a pass over the batch, and one feed must not stop a job of many."""
@@ -66,7 +64,8 @@ def resolved(document: Mapping[str, Any], ids: Mapping[str, str]) -> dict[str, A
 
 def revises(specification: Any) -> bool:
     """Whether a query asserts an interval while it holds and asserts it again when it ends."""
-    return type(specification).__name__ in ("MotionSpecification", "OccupancySpecification", "EncounterSpecification", "ArrivalSpecification")
+    family = family_of(specification)
+    return family.ends_later or family.is_revised
 
 
 def known_at(specification: Any, at: str) -> Callable[[pa.Table], pa.Array | pa.ChunkedArray]:
@@ -102,12 +101,10 @@ def _later(specification: Any, at: str) -> int:
 def read_sources(document: Mapping[str, Any], context: Context) -> None:
     """Notes the faults in a document's `derive` itself."""
     here, family = context.at("derive"), document.get("family")
-    if family not in DERIVING:
-        here.fault(
-            Message(
-                "a query of the family {family} takes no answers as events: they have no place; {known} do", family=family, known=", ".join(DERIVING)
-            )
-        )
+    deriving = [name for name, one in FAMILIES.items() if one.takes_answers]
+    if family not in deriving:
+        known = ", ".join(deriving)
+        here.fault(Message("a query of the family {family} takes no answers as events: they have no place; {known} do", family=family, known=known))
         return
     value = document["derive"]
     if not isinstance(value, Mapping) or not value:

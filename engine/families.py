@@ -21,20 +21,20 @@ class Family:
     where a checked document may hold what changes no answer, `notices_of(document)`. The package is imported when it is first needed: start-up
     loads only what the queries ask for.
 
-    `title`: its name on pages.
     `kinds`: the kinds of answers it gives, if its documents do not name them (the calculus').
     `ends`: kind -> the kind of answer that ends what this one began; alerts end by it.
     `ends_later`: an answer made of events may be an interval that is open at first: its end is no part of its identity.
     `is_revised`: its intervals' values and evidence change while they hold: query, entities and start alone say which one it is.
+    `takes_answers`: its queries may take answers of other queries as events.
     """
 
     package: str
     operator_class: str
-    title: str = ""
     kinds: tuple[str, ...] = ()
     ends: Mapping[str, str] = field(default_factory=dict)
     ends_later: bool = False
     is_revised: bool = False
+    takes_answers: bool = False
 
     @property
     def name(self) -> str:
@@ -64,17 +64,15 @@ class Family:
 
 
 FAMILIES: dict[str, Family] = {
-    "border": Family("engine.border_monitoring", "BorderOperator", "Entering and leaving", ("in", "out"), {"in": "out", "out": "in"}),
-    "transition": Family(
-        "engine.border_monitoring", "BorderOperator", "Passing, returning, staying", ("passed", "returned", "stayed_in", "stayed_out")
-    ),
-    "motion": Family("engine.motion_patterns", "MotionOperator", "Motion pattern", ("match",), ends_later=True),
-    "occupancy": Family("engine.occupancy", "OccupancyOperator", "How many are there", ("occupied",), is_revised=True),
-    "encounter": Family("engine.encounter", "EncounterOperator", "Who meets whom", ("met",), is_revised=True),
-    "arrival": Family("engine.arrival", "ArrivalOperator", "Who is about to arrive", ("arriving",), is_revised=True),
-    "constraint": Family("engine.constraint_queries", "ConstraintOperator", "Readings close together", ("match",)),
-    "composite": Family("engine.complex_events", "CompositeOperator", "Composite event", ("detection",)),
-    "calculus": Family("engine.event_calculus", "CalculusOperator", "Event calculus"),
+    "border": Family("engine.border_monitoring", "BorderOperator", ("in", "out"), {"in": "out", "out": "in"}),
+    "transition": Family("engine.border_monitoring", "BorderOperator", ("passed", "returned", "stayed_in", "stayed_out")),
+    "motion": Family("engine.motion_patterns", "MotionOperator", ("match",), ends_later=True),
+    "occupancy": Family("engine.occupancy", "OccupancyOperator", ("occupied",), is_revised=True),
+    "encounter": Family("engine.encounter", "EncounterOperator", ("met",), is_revised=True),
+    "arrival": Family("engine.arrival", "ArrivalOperator", ("arriving",), is_revised=True),
+    "constraint": Family("engine.constraint_queries", "ConstraintOperator", ("match",), takes_answers=True),
+    "composite": Family("engine.complex_events", "CompositeOperator", ("detection",), takes_answers=True),
+    "calculus": Family("engine.event_calculus", "CalculusOperator", takes_answers=True),
 }
 
 

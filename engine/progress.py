@@ -38,8 +38,8 @@ class Progress:
         if now - self._shown < (MOVE_EVERY_S if self._terminal else PLAIN_EVERY_S):
             return
         self._shown = now
-        stated = f"{counted(changes, 'change')} stated, watermark {watermark}"
-        line = f"{counted(rows, 'row')} read ({rows / max(now - self._started, 1e-9):,.0f}/s), {stated}"
+        changed = f"{counted(changes, 'change')} of answers, watermark {watermark}"
+        line = f"{counted(rows, 'row')} read ({rows / max(now - self._started, 1e-9):,.0f}/s), {changed}"
         if self._live is not None:
             self._live.update(line)
         else:

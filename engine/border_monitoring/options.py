@@ -1,4 +1,4 @@
-"""Options of a border or transition query beyond the contract: when an entity counts as inside (docs/specification.md, 5.1)."""
+"""Options of a border or transition query: when an entity counts as inside (docs/specification.md, 5.1)."""
 
 from __future__ import annotations
 

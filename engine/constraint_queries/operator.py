@@ -98,7 +98,7 @@ class ConstraintOperator(Operator[ConstraintIndex]):
         if expected is None or expected <= MOST_EVENTS:
             return None
         return Message(
-            "at the pace of the feed's last {rows:,} rows this query would keep about {expected:,} events at a time; at most {most:,} are kept: "
+            "at the rate of the feed's last {rows:,} rows this query would keep about {expected:,} events at a time; at most {most:,} are kept: "
             "shorten the times between its variables (dt), or let their filters take fewer events",
             rows=rows[0].num_rows,
             expected=round(expected),

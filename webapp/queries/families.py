@@ -1,4 +1,4 @@
-"""The families that can be registered, in the words of pages, and the kinds of answers that each query gives."""
+"""The families that can be registered, and the kinds of answers that each query gives."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from engine.families import FAMILIES
 
 
 def families() -> dict[str, dict[str, Any]]:
-    """The families of this server: name to title and kinds."""
-    return {name: {"title": family.title, "kinds": list(family.kinds)} for name, family in FAMILIES.items()}
+    """The families of this server: name to kinds."""
+    return {name: {"kinds": list(family.kinds)} for name, family in FAMILIES.items()}
 
 
 def kinds_of(specification: Mapping[str, Any]) -> list[str]:

@@ -65,7 +65,7 @@ def test_too_much_is_refused_with_the_figure(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(operator, "MOST_EVENTS", 100)
     reason = stages.refusal(query, PLANE, lambda: stream(1_001))
     assert reason is not None
-    assert reason.startswith("at the pace of the feed's last 10,010 rows this query would keep about 100 events at a time; at most 100 are kept")
+    assert reason.startswith("at the rate of the feed's last 10,010 rows this query would keep about 100 events at a time; at most 100 are kept")
     monkeypatch.setattr(operator, "MOST_EVENTS", 101)
     assert stages.refusal(query, PLANE, lambda: stream(1_001)) is None
     assert stages.refusal(query, PLANE, lambda: stream(0)) is None

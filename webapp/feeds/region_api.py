@@ -65,6 +65,7 @@ class ImportSerializer(serializers.Serializer[Any]):
     partial = serializers.BooleanField(  # type: ignore[assignment]  # hides an attribute of the instance that is not used
         required=False, default=False, help_text="Store the good ones though others are refused."
     )
+    only_new = serializers.BooleanField(required=False, default=False, help_text="Leave out regions of the shape of a stored one.")
     dry_run = serializers.BooleanField(required=False, default=False, help_text="Store nothing, say what would happen.")
 
 
@@ -83,9 +84,11 @@ class _RegionRow(TypedDict):
 
 
 class ImportedRegion(_RegionRow, total=False):
-    """A region of a file; without an id where nothing was stored."""
+    """A region of a file; without an id where nothing was stored. `file_name`: its name in the file, which was taken; `same_as`: a region of its shape."""
 
     id: int
+    file_name: str
+    same_as: str
 
 
 class RefusedRow(FaultsBody):
@@ -179,6 +182,7 @@ class RegionView(OfFeedView):
             features=read_features(data["file"].read(), geographic=data["feed"].crs == "geographic", name_field=data["name_field"] or None),
             tags=data["tags"].split(","),
             partial=data["partial"],
+            only_new=data["only_new"],
             dry_run=data["dry_run"],
         )
         stored = not data["dry_run"] and (data["partial"] or not imported.refused)
@@ -234,12 +238,20 @@ class RegionImportView(RegionView):
 def _import_answer(imported: services.Imported, stored: bool) -> ImportedRegions:
     refused: list[RefusedRow] = [{"row": row, "name": name, **faults_body(faults)} for row, name, faults in imported.refused]
     all_faults = faults_body(in_row(row, fault) for row, _, faults in imported.refused for fault in faults)["faults"]
-    created: list[ImportedRegion] = [{"name": region.name, "geometry": region.geometry, "bbox": region.bbox} for region in imported.regions]
-    if stored:
-        for row, region in zip(created, imported.regions, strict=True):
-            row["id"] = region.pk
+    created = [_imported_row(one, stored) for one in imported.regions]
     answer: ImportedRegions = {"created": created, "refused": refused}
     if all_faults:
         # The one shape of refusals, for those who look only at that.
         answer["faults"] = all_faults
     return answer
+
+
+def _imported_row(one: services.ImportedRegion, stored: bool) -> ImportedRegion:
+    row: ImportedRegion = {"name": one.region.name, "geometry": one.region.geometry, "bbox": one.region.bbox}
+    if one.file_name is not None:
+        row["file_name"] = one.file_name
+    if one.same_as is not None:
+        row["same_as"] = one.same_as
+    if stored:
+        row["id"] = one.region.pk
+    return row

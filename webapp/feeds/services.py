@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -141,19 +142,40 @@ def trimmed_tags(tags: Iterable[str]) -> list[str]:
 
 
 @dataclass(frozen=True)
+class ImportedRegion:
+    """A region that an import stored, or would store. `file_name`: its name in the file, if that was taken; `same_as`: a stored region of its shape."""
+
+    region: Region
+    file_name: str | None
+    same_as: str | None
+
+
+@dataclass(frozen=True)
 class Imported:
     """What an import stored, or would store, and its refusals: (row in the file, name, faults)."""
 
-    regions: list[Region]
+    regions: list[ImportedRegion]
     refused: list[tuple[int, str, list[Fault]]]
 
 
 def regions_import(
-    *, owner: User, feed: Feed, features: Sequence[Feature], tags: Sequence[str] = (), partial: bool = False, dry_run: bool = False
+    *,
+    owner: User,
+    feed: Feed,
+    features: Sequence[Feature],
+    tags: Sequence[str] = (),
+    partial: bool = False,
+    only_new: bool = False,
+    dry_run: bool = False,
 ) -> Imported:
-    """Stores the regions of a file, all or none unless `partial`. A nameless one is named by its place; a taken name gets a number."""
+    """Stores the regions of a file, all or none unless `partial`. A nameless one is named by its place; a taken name gets a number.
+
+    `only_new`: regions of the shape of one that is stored already, and that the owner may see, are left out.
+    """
     taken = set(Region.objects.filter(feed=feed).values_list("name", flat=True))
-    regions: list[Region] = []
+    visible = Region.objects.visible_to(owner).filter(feed=feed).order_by("-name").values_list("geometry", "name")
+    stored = {_shape_key(geometry): name for geometry, name in visible}
+    regions: list[ImportedRegion] = []
     refused: list[tuple[int, str, list[Fault]]] = []
     for feature in features:
         try:
@@ -163,15 +185,23 @@ def regions_import(
         except Refused as error:
             refused.append((feature.row, feature.name, list(error.faults)))
             continue
-        name = _free_name(feature.name or f"region {feature.row}", taken)
+        same_as = stored.get(_shape_key(document))
+        if only_new and same_as is not None:
+            continue
+        wanted = feature.name or f"region {feature.row}"
+        name = _free_name(wanted, taken)
         made = Region(owner=owner, feed=feed, name=name, geometry=document, bbox=list(bbox), tags=trimmed_tags([*tags, *feature.tags]))
         made.vertices = vertices_of(document)
-        regions.append(made)
+        regions.append(ImportedRegion(made, None if name == wanted else wanted, same_as))
     if not dry_run and (partial or not refused):
         with transaction.atomic():
-            quota_check("vertices", user=owner, more=sum(region.vertices for region in regions), held=vertices_held)
-            Region.objects.bulk_create(regions, batch_size=500)
+            quota_check("vertices", user=owner, more=sum(one.region.vertices for one in regions), held=vertices_held)
+            Region.objects.bulk_create([one.region for one in regions], batch_size=500)
     return Imported(regions, refused)
+
+
+def _shape_key(geometry: Any) -> str:
+    return json.dumps(geometry, sort_keys=True)
 
 
 def _free_name(name: str, taken: set[str]) -> str:

@@ -154,6 +154,24 @@ def test_a_dry_run_stores_nothing_and_shows_everything(people: SimpleNamespace, 
     assert not Region.objects.exists()
 
 
+def test_an_import_says_what_is_stored_already_and_can_leave_it_out(people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
+    client = client_of(people.owner)
+    upload(client, collection(("a", SQUARE)))
+    data = collection(("a", SQUARE), ("a", BIGGER), ("b", SQUARE))
+    rows = upload(client, data, dry_run="true").json()["created"]
+    assert [(row["name"], row.get("file_name"), row.get("same_as")) for row in rows] == [("a 2", "a", "a"), ("a 3", "a", None), ("b", None, "a")]
+    rows = upload(client, data, only_new="true").json()["created"]
+    assert [(row["name"], row.get("file_name"), row.get("same_as")) for row in rows] == [("a 2", "a", None)]
+    assert Region.objects.count() == 2
+
+
+def test_an_import_does_not_tell_of_regions_of_others(people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
+    upload(client_of(people.owner), collection(("a", SQUARE)))
+    Region.objects.update(owner=people.stranger, team=None, public=False)
+    row = upload(client_of(people.owner), collection(("b", SQUARE)), dry_run="true").json()["created"][0]
+    assert "same_as" not in row
+
+
 GPX = b'<?xml version="1.0"?><gpx version="1.1" creator="x" xmlns="http://www.topografix.com/GPX/1/1"><trk><name>loop</name><trkseg>%s</trkseg></trk></gpx>'
 
 

@@ -49,7 +49,7 @@ describe("the editor of arrivals", () => {
       feed: "plaza",
       specification: {},
     });
-    expect(givers([row], null)).toEqual([row]);
+    expect(givers([row], null, "composite")).toEqual([row]);
     expect(columnsWords(row)).toBe("entity is the one it is about");
   });
 });

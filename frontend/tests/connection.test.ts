@@ -1,7 +1,16 @@
 import { describe, expect, it } from "vitest";
-import { type Known, SILENT_MS, connectionStatus } from "../src/data/connection_data";
+import { ENDED_MS, type Known, SILENT_MS, connectionStatus } from "../src/data/connection_data";
 
-const WELL: Known = { connection: "open", isLoaded: true, isClockLive: true, silentMs: 900, job: "running", lagMs: 400, latenessMs: 2_000 };
+const WELL: Known = {
+  connection: "open",
+  isLoaded: true,
+  isClockLive: true,
+  silentMs: 900,
+  job: "running",
+  lagMs: 400,
+  latenessMs: 2_000,
+  restMs: 300,
+};
 const stands = (facts: Partial<Known>): string => connectionStatus({ ...WELL, ...facts });
 
 describe("the connection state of the page", () => {
@@ -22,6 +31,14 @@ describe("the connection state of the page", () => {
   it("is late events, beyond the feed's lateness", () => {
     expect(stands({ lagMs: 16_900 })).toBe("live");
     expect(stands({ lagMs: 17_100 })).toBe("behind");
+  });
+
+  it("is the end of the rows, whatever the feed's clock, and no rows before the first", () => {
+    expect(stands({ restMs: ENDED_MS })).toBe("live");
+    expect(stands({ restMs: ENDED_MS + 1, lagMs: null })).toBe("ended");
+    expect(stands({ restMs: ENDED_MS + 1, lagMs: 90_000 })).toBe("ended");
+    expect(stands({ restMs: null, lagMs: null })).toBe("empty");
+    expect(stands({ restMs: null, job: "stopped" })).toBe("down");
   });
 
   it("is the socket's state without a connection, and the past while that is shown", () => {

@@ -124,8 +124,18 @@ describe("answers as events", () => {
   });
 
   it("come from enabled queries, not from rules, and not from the query itself", () => {
-    expect(givers(rows, "4").map(({ name }) => name)).toEqual(["Port: arrivals"]);
+    expect(givers(rows, "4", "composite").map(({ name }) => name)).toEqual(["Port: arrivals"]);
     expect(giverOf(rows, "4")?.name).toBe("crowd");
+  });
+
+  it("come only to rules from queries whose answers are known late, and from no stopped query", () => {
+    const late = [
+      queryRow({ ...rows[0], id: "5", name: "legs", specification: { segments: true } }),
+      queryRow({ ...rows[3], id: "6", name: "side by side", family: "encounter", specification: { position: "interpolated" } }),
+      queryRow({ ...rows[0], id: "7", name: "stopped", stopped: { reason: "too many answers", at: 0 } }),
+    ];
+    expect(givers(late, null, "composite")).toEqual([]);
+    expect(givers(late, null, "calculus").map(({ name }) => name)).toEqual(["legs", "side by side"]);
   });
 
   it("get a free name that rules can use", () => {

@@ -2,7 +2,7 @@
 
 import type { ConnectionState } from "../live/socket";
 
-export type ConnectionStatus = "past" | "live" | "behind" | "down" | "silent" | "loading" | Exclude<ConnectionState, "open">;
+export type ConnectionStatus = "past" | "live" | "behind" | "ended" | "empty" | "down" | "silent" | "loading" | Exclude<ConnectionState, "open">;
 
 export interface Known {
   connection: ConnectionState;
@@ -17,10 +17,14 @@ export interface Known {
   /** Milliseconds from the newest event to now; null if the feed's clock is not the wall clock. */
   lagMs: number | null;
   latenessMs: number;
+  /** Milliseconds since the newest rows were processed; null before any. */
+  restMs: number | null;
 }
 
 /** How long beyond the feed's lateness before it counts as behind. */
 const BEHIND_MS = 15_000;
+/** After this long without rows the page says when the last ones came: a recording has ended, or its source is quiet. */
+export const ENDED_MS = 60_000;
 /** A busy machine may be silent for several seconds; a hung database or publisher is silent for longer. */
 export const SILENT_MS = 6_000;
 const WORKING = new Set<unknown>(["running", "starting"]);
@@ -32,5 +36,7 @@ export function connectionStatus(known: Known): ConnectionStatus {
   if (!known.isClockLive) return "past";
   if (known.silentMs > SILENT_MS) return "silent";
   if (!WORKING.has(known.job)) return "down";
+  if (known.restMs === null) return "empty";
+  if (known.restMs > ENDED_MS) return "ended";
   return known.lagMs !== null && known.lagMs > known.latenessMs + BEHIND_MS ? "behind" : "live";
 }

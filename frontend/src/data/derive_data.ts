@@ -37,9 +37,21 @@ export function writtenDerive(events: readonly DerivedEvent[]): Record<string, u
   return events.length === 0 ? null : Object.fromEntries(events.map(({ event, query, kind, at }) => [event, { query, kind, at }]));
 }
 
-/** The queries whose answers can be events of the query `own` (null: a query that is not stored yet). */
-export function givers(rows: readonly QueryRow[], own: string | null): QueryRow[] {
-  return rows.filter((row) => row.enabled && row.id !== own && (familyOf(row.family)?.columns ?? null) !== null);
+/** The queries whose answers can be events of a query of this family, `own` (null: not stored yet). */
+export function givers(rows: readonly QueryRow[], own: string | null, family: string): QueryRow[] {
+  return rows.filter(
+    (row) =>
+      row.enabled &&
+      row.stopped === null &&
+      row.id !== own &&
+      (familyOf(row.family)?.columns ?? null) !== null &&
+      (family === "calculus" || !isLateKnown(row)),
+  );
+}
+
+/** Answers that become known only after their times, which only rules can take: they revise. */
+function isLateKnown({ family, specification }: QueryRow): boolean {
+  return (family === "encounter" && specification["position"] === "interpolated") || (family === "border" && specification["segments"] === true);
 }
 
 export function giverOf(rows: readonly QueryRow[], named: string): QueryRow | undefined {

@@ -1,6 +1,6 @@
 /** Frames of the live socket, checked on arrival. */
 
-import { alert, detection, position, type Alert, type Detection, type Position } from "../lib/shapes";
+import { alert, detection, moment, position, type Alert, type Detection, type Position } from "../lib/shapes";
 import { anything, id, integer, isObject, list, nullable, number, otherwise, ParseFault, record, string, type Parser } from "../lib/parse";
 
 export interface SnapshotFrame {
@@ -40,6 +40,8 @@ export interface StatusFrame {
   max_t: number | null;
   rate: number | null;
   job: unknown;
+  /** When the newest rows were processed, by the wall clock; null before any. */
+  updated_at: number | null;
 }
 export interface ResyncFrame {
   type: "resync";
@@ -87,6 +89,7 @@ export const FRAMES: { [T in Frame["type"]]: Parser<FrameOf<T>> } = {
     max_t: nullable(number),
     rate: nullable(number),
     job: anything,
+    updated_at: nullable(moment),
   }),
   resync: record({ type: is("resync"), feed: string }),
   error: record({ type: is("error"), code: (value) => String(value), message: otherwise(string, "") }),

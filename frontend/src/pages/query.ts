@@ -284,6 +284,7 @@ class QueryPage {
     const field: DeriveField = new DeriveField({
       feed: this.feed,
       own: stored?.id ?? null,
+      family: this.question.family,
       value,
       onChange: (isOther) => {
         // The reader may have chosen another card while the feed's queries were loading.

@@ -84,7 +84,7 @@ export class LiveView {
     this.opensAnywhere = state.map === null && feed.view === null && feed.plan_bounds === null;
     this.session = this.openSession(feed);
     this.model = new LiveModel(feed, zone, state, this.session.data, fail);
-    this.connection = new ConnectionView(feed, () => (this.model.clock.isLive ? this.session.retryNow() : this.time.goLive()));
+    this.connection = new ConnectionView(feed, zone, () => (this.model.clock.isLive ? this.session.retryNow() : this.time.goLive()));
     this.selection = new Selection(
       this.model,
       () => ({

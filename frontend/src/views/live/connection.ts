@@ -4,15 +4,16 @@ import { t } from "../../lib/texts";
 import { type ConnectionStatus, connectionStatus } from "../../data/connection_data";
 import type { Feed } from "../../lib/shapes";
 import { h } from "../../lib/dom";
-import { formatRough } from "../../lib/time";
+import { formatAgo, formatMoment, formatRough, type Zone } from "../../lib/time";
 import type { StatusFrame } from "../../live/frames";
 import type { ConnectionState } from "../../live/socket";
 
 const LOOK_EVERY_MS = 1_000;
-const TITLES: Record<ConnectionStatus, string> = {
+const TITLES: Record<Exclude<ConnectionStatus, "ended">, string> = {
   past: t("The page shows the past; press to go back to live"),
   live: t("Connected: answers appear as they are found"),
   behind: t("Events arrive later than they happened: see Feeds"),
+  empty: t("Nothing has been received yet: load a file, or send rows (see Feeds)"),
   down: t("Rows are kept, and nothing is found in them until the feed's job runs again: see Feeds"),
   silent: t(
     "The server does not report the feed's state: its database or publisher may be down. Nothing is lost; the page recovers by itself.",
@@ -23,11 +24,15 @@ const TITLES: Record<ConnectionStatus, string> = {
   refused: t("Log in again to continue"),
   forbidden: t("This feed is not shared with you any more"),
 };
+const endedTitle = (time: string): string =>
+  t("The last row came {time}: the recording has ended, or its source is quiet. New rows appear as they come.", { time });
 
 export class ConnectionView {
   readonly element: HTMLButtonElement;
   private lag: number | null = null;
   private job: unknown = "running";
+  /** When the newest rows were processed, by the wall clock; undefined before the first status. */
+  private rowsAt: number | null | undefined;
   private heardAt = performance.now();
   private connection: ConnectionState = "connecting";
   private isLoaded = false;
@@ -35,6 +40,7 @@ export class ConnectionView {
 
   constructor(
     private readonly feed: Feed,
+    private readonly zone: Zone,
     onRetry: () => void,
   ) {
     this.element = h("button", { type: "button", class: "state state-connecting", onClick: onRetry }, t("Connecting"));
@@ -46,6 +52,7 @@ export class ConnectionView {
     const isOnTheWallClock = this.feed.wall_clock && this.feed.time === "ms";
     this.lag = status.max_t === null || !isOnTheWallClock ? null : Date.now() - status.max_t;
     this.job = status.job;
+    this.rowsAt = status.updated_at;
     this.heardAt = performance.now();
     this.show();
   }
@@ -71,7 +78,8 @@ export class ConnectionView {
 
   private show(): void {
     const silentMs = performance.now() - this.heardAt;
-    const { connection, isLoaded, job, lag: lagMs } = this;
+    const now = Date.now();
+    const { connection, isLoaded, job, rowsAt, lag: lagMs } = this;
     const kind = connectionStatus({
       connection,
       isLoaded,
@@ -80,11 +88,15 @@ export class ConnectionView {
       job,
       lagMs,
       latenessMs: this.feed.lateness,
+      // Until the first status the page does not know, and assumes the usual.
+      restMs: rowsAt === undefined ? 0 : rowsAt === null ? null : now - rowsAt,
     });
     const texts: Record<ConnectionStatus, string> = {
       past: this.past ?? "",
       live: t("Live"),
       behind: t("Behind {formatRough}", { formatRough: formatRough(this.lag ?? 0) }),
+      ended: t("Last row {ago}", { ago: formatAgo(rowsAt ?? now, now) }),
+      empty: t("No rows yet"),
       down: t("Job is down"),
       silent: t("No news for {silentMs}", { silentMs: formatRough(silentMs) }),
       connecting: t("Connecting"),
@@ -96,6 +108,6 @@ export class ConnectionView {
     if (this.element.textContent === texts[kind] && this.element.classList.contains(`state-${kind}`)) return;
     this.element.className = `state state-${kind}`;
     this.element.textContent = texts[kind];
-    this.element.title = TITLES[kind];
+    this.element.title = kind === "ended" ? endedTitle(formatMoment(rowsAt ?? now, "ms", this.zone)) : TITLES[kind];
   }
 }

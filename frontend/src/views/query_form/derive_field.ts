@@ -25,6 +25,8 @@ export interface DeriveOptions {
   feed: Feed;
   /** The stored query that is being edited; null for a new one. */
   own: string | null;
+  /** The family of the query that takes the answers. */
+  family: string;
   /** From the document; if it has no event (a stored document has at least one), the first is added here. */
   value: unknown;
   /** `isOther`: the first event was added or the last removed, so that the feed has other columns for this query. */
@@ -80,10 +82,10 @@ export class DeriveField {
 
   private async load(): Promise<void> {
     if (this.rows !== null) return;
-    const { feed, own } = this.options;
+    const { feed, own, family } = this.options;
     this.rows = [];
     try {
-      this.rows = givers(await getAll(address("queries/", { feed: feed.name, page_size: 1000 }), queryRow, MOST_QUERIES), own);
+      this.rows = givers(await getAll(address("queries/", { feed: feed.name, page_size: 1000 }), queryRow, MOST_QUERIES), own, family);
     } catch (error) {
       this.rows = null;
       fail(error);

@@ -68,6 +68,7 @@ const mutuals = fc.record({
   within: fc.constantFrom<string | number>("PT5M", "P5D", 300_000),
   distance: fc.constantFrom("5000", "0.5"),
   where,
+  isDifferent: fc.boolean(),
 });
 
 describe("a constraint query's entries", () => {
@@ -144,11 +145,12 @@ describe("the short form", () => {
   });
 
   it("is not recognised in documents that say more or less", () => {
-    const entries = withMutual(fromDocument({}), { k: 3, within: "PT5M", distance: "5000", where: [] });
+    const entries = withMutual(fromDocument({}), { k: 3, within: "PT5M", distance: "5000", where: [], isDifferent: true });
     const [only] = entries.constraints;
     expect(mutualOf({ ...entries, symmetric: [] })).toBeNull();
     expect(mutualOf({ ...entries, constraints: [only!, only!] })).toBeNull();
     expect(mutualOf({ ...entries, constraints: [{ ...only!, dt: [0, "PT5M"] }] })).toBeNull();
+    expect(mutualOf({ ...entries, constraints: [{ ...only!, compare: only!.compare.slice(1) }] })).toBeNull();
     expect(
       mutualOf({ ...entries, variables: entries.variables.map((one, i) => ({ ...one, where: i === 0 ? [["sst", ">", 1]] : [] })) }),
     ).toBeNull();
@@ -219,7 +221,7 @@ describe("the drawn graph", () => {
   });
 
   it("shows a constraint on many pairs once", () => {
-    const mutual = withMutual(fromDocument({}), { k: 4, within: "PT5M", distance: "5000", where: [] });
+    const mutual = withMutual(fromDocument({}), { k: 4, within: "PT5M", distance: "5000", where: [], isDifferent: false });
     expect(graphEdges(mutual, null, OCEAN).map((edge) => edge.isRepeated)).toEqual([false, true, true, true, true, true]);
   });
 

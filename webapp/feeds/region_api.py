@@ -84,7 +84,10 @@ class _RegionRow(TypedDict):
 
 
 class ImportedRegion(_RegionRow, total=False):
-    """A region of a file; without an id where nothing was stored. `file_name`: its name in the file, which was taken; `same_as`: a region of its shape."""
+    """A region of a file; without an id where nothing was stored.
+
+    `file_name`: its name in the file, if that was taken. `same_as`: a stored region of its shape.
+    """
 
     id: int
     file_name: str

@@ -143,7 +143,10 @@ def trimmed_tags(tags: Iterable[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class ImportedRegion:
-    """A region that an import stored, or would store. `file_name`: its name in the file, if that was taken; `same_as`: a stored region of its shape."""
+    """A region that an import stored, or would store.
+
+    `file_name`: its name in the file, if that was taken. `same_as`: a stored region of its shape.
+    """
 
     region: Region
     file_name: str | None

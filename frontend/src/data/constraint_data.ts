@@ -221,6 +221,8 @@ export interface Mutual {
   /** Metres, or units of the plan. */
   distance: string;
   where: unknown[];
+  /** Each event is of another entity. */
+  isDifferent: boolean;
 }
 
 /**
@@ -235,24 +237,38 @@ export function mutualOf({ variables, constraints, symmetric, others }: Constrai
     group !== undefined && group.length === names.length && names.every((name) => group.includes(name));
   const { dt, distance, inside, compare, between } = only;
   const isEqual = variables.every(({ where }) => JSON.stringify(where) === JSON.stringify(variables[0]!.where));
-  if (!isAll(between) || symmetric.length !== 1 || !isAll(symmetric[0]) || !isEqual || inside !== null || compare.length > 0) return null;
+  if (!isAll(between) || symmetric.length !== 1 || !isAll(symmetric[0]) || !isEqual || inside !== null) return null;
+  const isDifferent = compare.length > 0;
+  if (isDifferent && JSON.stringify(compare) !== JSON.stringify(differing(between))) return null;
   if (dt === null || distance === null || distance.min !== "" || distance.isOpen) return null;
   const [low, high] = [spanValue(dt[0]), spanValue(dt[1])];
   return low === null || high === null || low !== -high
     ? null
-    : { k: names.length, within: dt[1], distance: distance.max, where: variables[0]!.where };
+    : { k: names.length, within: dt[1], distance: distance.max, where: variables[0]!.where, isDifferent };
 }
 
 /** The query of the short form; parts other than variables and constraints are kept. */
-export function withMutual(entries: ConstraintEntries, { k, within, distance, where }: Mutual): ConstraintEntries {
+export function withMutual(entries: ConstraintEntries, { k, within, distance, where, isDifferent }: Mutual): ConstraintEntries {
   const names = Array.from({ length: k }, (_, i) => entries.variables[i]?.name ?? `V${i + 1}`);
   const unique = new Set(names).size === k ? names : names.map((_, i) => `V${i + 1}`);
   return {
     ...entries,
     variables: unique.map((name) => ({ name, where })),
-    constraints: [{ ...newConstraint(unique), dt: [negated(within), within], distance: { max: distance, min: "", isOpen: false } }],
+    constraints: [
+      {
+        ...newConstraint(unique),
+        dt: [negated(within), within],
+        distance: { max: distance, min: "", isOpen: false },
+        compare: isDifferent ? differing(unique) : [],
+      },
+    ],
     symmetric: [unique],
   };
+}
+
+/** No two of these variables are events of one entity. */
+function differing(names: readonly string[]): ComparisonEntry[] {
+  return names.flatMap((one, i) => names.slice(i + 1).map((other) => ({ left: `${one}.entity`, op: "!=", right: `${other}.entity` })));
 }
 
 function negated(value: SignedSpan): SignedSpan {

@@ -35,11 +35,15 @@ function total({ time }: Feed): Record<string, unknown> {
   return { predicates: [{ window: [from, 0], quantifier: "total", at_least: least }], every: time === "ms" ? "PT10S" : 25 };
 }
 
-/** One event after another, with a minimum growth of a column. */
+/** A reading of an entity after another one of it, with a minimum growth of a column; one answer for each later reading. */
 function sums(feed: Feed): Record<string, unknown> {
   const column = numericColumns(feed).find((name) => name in feed.columns) ?? "x";
-  const constraint = { between: ["A", "B"], dt: [0, feed.time === "ms" ? "PT5M" : 100], compare: [[`B.${column} - A.${column}`, ">", 10]] };
-  return { variables: { A: {}, B: {} }, constraints: [constraint] };
+  const compare = [
+    ["A.entity", "=", "B.entity"],
+    [`B.${column} - A.${column}`, ">", 10],
+  ];
+  const constraint = { between: ["A", "B"], dt: [0, feed.time === "ms" ? "PT20S" : 100], compare };
+  return { variables: { A: {}, B: {} }, constraints: [constraint], report: "first" };
 }
 
 /** One event without another before or after it. */

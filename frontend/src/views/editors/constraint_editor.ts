@@ -16,10 +16,12 @@ import {
   type Mutual,
 } from "../../data/constraint_data";
 import { closureAnswer, graphEdges, nodeLines, type Closure, type GraphEdge } from "../../data/constraint_graph";
-import type { Detection } from "../../lib/shapes";
-import { post, reason } from "../../lib/api";
+import { nearness, type Nearness } from "../../data/nearness";
+import { position, type Detection } from "../../lib/shapes";
+import { get, post, reason } from "../../lib/api";
 import { button, h, icon, replace } from "../../lib/dom";
 import { Latest } from "../../lib/latest";
+import { list, record } from "../../lib/parse";
 import { isReference } from "../../lib/regions";
 import { ConditionsField } from "../query_form/conditions_field";
 import { more, section } from "../query_form/section";
@@ -46,6 +48,8 @@ const EXPIRATION_TEXTS: Record<string, string> = {
   domains: t("candidates of each variable (domains)"),
 };
 const CLOSURE_AFTER_MS = 250;
+const FIRST_COUNT = 3;
+const positions = record({ entities: list(position) });
 
 export const open: OpenEditor = (document, context) => new ConstraintEditor(document, context);
 
@@ -58,6 +62,7 @@ class ConstraintEditor implements FamilyEditor {
   private closure: Closure | null = null;
   private form: ConstraintForm | null = null;
   private detection: Detection | null = null;
+  private isClosed = false;
   /** Whether the request was caused by a change of the text, which must then not be replaced. */
   private readonly question = new Latest<[isTyped: boolean]>(
     (signal, isTyped) => this.closed(signal, isTyped),
@@ -85,13 +90,9 @@ class ConstraintEditor implements FamilyEditor {
   ) {
     const trigger = document["trigger"];
     this.entries = fromDocument(document);
-    if (this.entries.variables.length === 0)
-      this.entries = withMutual(this.entries, {
-        k: 3,
-        within: context.feed.time === "ms" ? "PT5M" : 100,
-        distance: context.feed.crs === "geographic" ? "5000" : "10",
-        where: [],
-      });
+    const isNew = this.entries.variables.length === 0;
+    // One answer for each event bounds their number: each set of three cars in a jam would be millions.
+    if (isNew) this.entries = withMutual({ ...this.entries, report: "first" }, this.firstMutual());
     this.view = typeof trigger === "string" ? "text" : mutualOf(this.entries) === null ? "graph" : "short";
     if (typeof trigger === "string") this.text.show(trigger);
     delete this.entries.others["trigger"];
@@ -113,6 +114,36 @@ class ConstraintEditor implements FamilyEditor {
     this.render();
     this.showMap(true);
     this.ask(0);
+    if (isNew) void this.suggest();
+  }
+
+  private firstMutual(): Mutual {
+    const { feed } = this.context;
+    return {
+      k: FIRST_COUNT,
+      within: feed.time === "ms" ? "PT10S" : 10,
+      distance: feed.crs === "geographic" ? "100" : "1",
+      where: [],
+      isDifferent: true,
+    };
+  }
+
+  /** Distance and span that are unusual on this feed, unless the reader has begun. */
+  private async suggest(): Promise<void> {
+    const { entries } = this;
+    const { feed } = this.context;
+    let found: Nearness | null;
+    try {
+      found = nearness((await get(`feeds/${feed.name}/positions`, positions)).entities, FIRST_COUNT, feed);
+    } catch {
+      // The first proposal stays.
+      return;
+    }
+    if (found === null || this.isClosed || this.entries !== entries) return;
+    this.entries = withMutual(entries, { ...this.firstMutual(), within: found.within, distance: String(found.distance) });
+    this.render();
+    this.context.onChange();
+    this.ask(0);
   }
 
   specification(): Record<string, unknown> {
@@ -130,6 +161,7 @@ class ConstraintEditor implements FamilyEditor {
   }
 
   close(): void {
+    this.isClosed = true;
     this.question.drop();
   }
 
@@ -230,6 +262,7 @@ class ConstraintEditor implements FamilyEditor {
         within: this.context.feed.time === "ms" ? "PT5M" : 100,
         distance: "",
         where: this.entries.variables[0]?.where ?? [],
+        isDifferent: false,
       });
       toast(t("The short form has the same constraints for all events: the graph's other constraints are removed."));
     }
@@ -241,7 +274,7 @@ class ConstraintEditor implements FamilyEditor {
   }
 
   private short(): HTMLElement {
-    const mutual: Mutual = mutualOf(this.entries) ?? { k: 2, within: null, distance: "", where: [] };
+    const mutual: Mutual = mutualOf(this.entries) ?? { k: 2, within: null, distance: "", where: [], isDifferent: false };
     return mutualForm(mutual, this.context, (changed) => this.changed(withMutual(this.entries, changed)));
   }
 

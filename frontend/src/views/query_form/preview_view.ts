@@ -109,13 +109,20 @@ export class PreviewView {
 
   private failed(error: unknown): void {
     const isRefused = error instanceof ApiError && error.status === 400;
+    // A fault of the whole query, such as too many answers, has no field that could be marked.
+    const isOfFields = isRefused && error.faults.some(({ pointer }) => pointer.replace(/^\/specification$/, "") !== "");
     replace(
       this.result,
-      empty(
-        "circle-alert",
-        t("No preview"),
-        isRefused ? t("The query is not complete or not right yet: see the marked fields.") : reason(error),
-      ),
+      isOfFields
+        ? empty("circle-alert", t("No preview"), t("The query is not complete or not right yet: see the marked fields."))
+        : isRefused
+          ? empty(
+              "circle-alert",
+              t("The query would be stopped"),
+              reason(error),
+              h("p", { class: "small muted" }, t("Make it narrower: a smaller region, distance or time, or conditions that fewer events meet.")),
+            )
+          : empty("circle-alert", t("No preview"), reason(error)),
     );
     if (isRefused) this.handlers.onFaults(error);
   }

@@ -35,6 +35,8 @@ export function mutualForm(mutual: Mutual, context: EditorContext, onChange: (mu
     texts: { none: t("Every event of the feed may be one of them."), some: t("Each of them must meet all of these.") },
     onChange: () => set({ where: where.value() }),
   });
+  const different = h("input", { type: "checkbox", id: "mutual-different", checked: now.isDifferent });
+  different.addEventListener("change", () => set({ isDifferent: different.checked }));
   return h(
     "div",
     { class: "mutual" },
@@ -63,6 +65,7 @@ export function mutualForm(mutual: Mutual, context: EditorContext, onChange: (mu
         onChange: (within) => set({ within }),
       }),
     ),
+    h("label", { class: "check" }, different, t("each of another entity")),
     h("p", { class: "small muted" }, t("of one another, in any order. Every set of such events is one answer.")),
     where.element,
   );

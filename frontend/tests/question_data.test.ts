@@ -42,6 +42,9 @@ describe("the questions for a new query", () => {
     expect([column(PLAZA), column(TICKS)]).toEqual([["B.speed - A.speed"], ["B.x - A.x"]]);
     expect(readDerive(derive!.begin(PLAZA)["derive"])).toEqual([]);
     // Any two readings of a busy feed would be more answers than a job stores.
-    expect(sums!.begin(PLAZA)).toMatchObject({ report: "first", constraints: [{ compare: [["A.entity", "=", "B.entity"], expect.anything()] }] });
+    expect(sums!.begin(PLAZA)).toMatchObject({
+      report: "first",
+      constraints: [{ compare: [["A.entity", "=", "B.entity"], expect.anything()] }],
+    });
   });
 });

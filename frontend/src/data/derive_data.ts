@@ -51,7 +51,9 @@ export function givers(rows: readonly QueryRow[], own: string | null, family: st
 
 /** Answers that become known only after their times, which only rules can take: they revise. */
 function isLateKnown({ family, specification }: QueryRow): boolean {
-  return (family === "encounter" && specification["position"] === "interpolated") || (family === "border" && specification["segments"] === true);
+  return (
+    (family === "encounter" && specification["position"] === "interpolated") || (family === "border" && specification["segments"] === true)
+  );
 }
 
 export function giverOf(rows: readonly QueryRow[], named: string): QueryRow | undefined {

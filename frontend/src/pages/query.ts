@@ -94,6 +94,8 @@ class QueryPage {
   });
   /** Faults are shown at their fields once the reader has tried to continue; before that only as a list of what is missing. */
   private isTried = stored !== null;
+  /** The reader has entered something that is not stored: leaving the page asks first. */
+  private isEdited = false;
   private readonly explained = new Latest<[rows: Detection[], now: number]>(
     (signal, rows, now) =>
       explainAnswer(this.map.feedMap, rows, { feed: this.feed, zone: shell.me.time_zone, now, colour: queryColour("preview") }, signal),
@@ -160,6 +162,10 @@ class QueryPage {
           )
         : null;
     replace(shell.root, queryHead({ stored, earlier: this.earlier, isBulk, save: this.save }), notice, this.body);
+    left.addEventListener("input", () => (this.isEdited = true));
+    window.addEventListener("beforeunload", (event) => {
+      if (this.isEdited) event.preventDefault();
+    });
     this.map = new RegionEditorView(mapBox, feed);
     this.map.setContext(regions.map((row) => ({ id: row.id, name: row.name, geometry: row.geometry, colour: null })));
   }
@@ -211,7 +217,8 @@ class QueryPage {
       timeZone: shell.me.time_zone,
       map,
       beside: () => this.beside(),
-      onChange: () => this.changed(),
+      onChange: () => this.edited(),
+      onProposal: () => this.changed(),
     });
     if (before !== null && field !== undefined) exchange(before.element, this.editor.element);
     else {
@@ -289,6 +296,7 @@ class QueryPage {
       onChange: (isOther) => {
         // The reader may have chosen another card while the feed's queries were loading.
         if (this.derive !== field) return;
+        this.isEdited = true;
         if (isOther) void this.widened();
         else this.changed();
       },
@@ -336,7 +344,13 @@ class QueryPage {
     this.save.disabled = true;
     const answer = await bulk.register();
     if (answer === null) return;
+    this.isEdited = false;
     location.assign(address("/queries/", { feed: this.feed.name, registered: answer.registered }));
+  }
+
+  private edited(): void {
+    this.isEdited = true;
+    this.changed();
   }
 
   private changed(): void {
@@ -381,6 +395,7 @@ class QueryPage {
       const body = { feed: this.feed.name, name, specification: this.specification(), ...this.filing.values(), ...this.alerts.settings() };
       if (stored === null) {
         const made = await post("queries/", body, queryRow);
+        this.isEdited = false;
         location.assign(address("/", { feed: made.feed }));
       } else {
         const changed = await unlessOthersStop(
@@ -389,6 +404,7 @@ class QueryPage {
           t("Switch off all of them"),
         );
         if (changed === null) return;
+        this.isEdited = false;
         toast(
           changed.version > stored.version
             ? t("Saved as version {version}. It acts within seconds.", { version: changed.version })

@@ -142,7 +142,7 @@ class ConstraintEditor implements FamilyEditor {
     if (found === null || this.isClosed || this.entries !== entries) return;
     this.entries = withMutual(entries, { ...this.firstMutual(), within: found.within, distance: String(found.distance) });
     this.render();
-    this.context.onChange();
+    this.context.onProposal();
     this.ask(0);
   }
 

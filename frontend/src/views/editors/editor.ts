@@ -53,6 +53,8 @@ export interface EditorContext {
   readonly beside: () => Record<string, unknown>;
   /** To be called after each change of the document; the page then checks it and shows the sentence. */
   readonly onChange: () => void;
+  /** Instead, when the editor replaced its own proposal: the reader has entered nothing that could be lost. */
+  readonly onProposal: () => void;
 }
 
 /** A family's editor. The page never touches the DOM inside `element` and `stage`. */

@@ -120,7 +120,11 @@ export class PreviewView {
               "circle-alert",
               t("The query would be stopped"),
               reason(error),
-              h("p", { class: "small muted" }, t("Make it narrower: a smaller region, distance or time, or conditions that fewer events meet.")),
+              h(
+                "p",
+                { class: "small muted" },
+                t("Make it narrower: a smaller region, distance or time, or conditions that fewer events meet."),
+              ),
             )
           : empty("circle-alert", t("No preview"), reason(error)),
     );
@@ -136,11 +140,17 @@ export class PreviewView {
       replace(
         this.result,
         summary,
-        empty(
-          "history",
-          t("No answer in this stretch"),
-          t("Nothing matched in these minutes. Look further back, or make the region or the ranges wider."),
-        ),
+        answer.rows === 0
+          ? empty(
+              "radio",
+              t("No rows in this stretch"),
+              t("The feed received nothing that the query could look at. Look further back, or send rows first."),
+            )
+          : empty(
+              "history",
+              t("No answer in this stretch"),
+              t("Nothing matched in these minutes. Look further back, or make the region or the ranges wider."),
+            ),
       );
       this.handlers.onShow([], "all", answer.to);
       return;

@@ -66,7 +66,7 @@ export function mutualForm(mutual: Mutual, context: EditorContext, onChange: (mu
       }),
     ),
     h("label", { class: "check" }, different, t("each of another entity")),
-    h("p", { class: "small muted" }, t("of one another, in any order. Every set of such events is one answer.")),
+    h("p", { class: "small muted" }, t("of one another, in any order.")),
     where.element,
   );
 }

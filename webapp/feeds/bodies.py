@@ -103,7 +103,7 @@ def _lost_line_breaks(body: bytes, form: str, feed: Feed) -> bool:
 
     A header alone is a file without rows, as long as it names nothing but columns of the feed.
     """
-    if not body.strip() or b"\n" in body:
+    if not body.strip() or b"\n" in body or b"\r" in body:
         return False
     text = body.removeprefix(UTF8_MARK).decode(errors="replace")
     if form == CSV_TEXT:

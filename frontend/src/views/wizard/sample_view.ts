@@ -81,7 +81,7 @@ export class SampleView {
       return;
     }
     const text = t(
-      "No column is read as the name of a thing: all rows are of one thing, “{thing}”. If the file has several, choose their column under Who.",
+      "No column is read as the name of a thing: all rows are of one thing, “{thing}”. If there are several, choose their column under Who.",
       { thing },
     );
     replace(this.oneThing, h("p", { class: "notice notice-high" }, icon("triangle-alert"), h("span", {}, text)));

@@ -80,10 +80,9 @@ export class SampleView {
       replace(this.oneThing);
       return;
     }
-    const text = t(
-      "No column is read as the name of a thing: all rows are of one thing, “{thing}”. If there are several, choose their column under Who.",
-      { thing },
-    );
+    const text = t("No column names a thing: all rows are of one thing, “{thing}”. If there are several, choose their column under Who.", {
+      thing,
+    });
     replace(this.oneThing, h("p", { class: "notice notice-high" }, icon("triangle-alert"), h("span", {}, text)));
   }
 

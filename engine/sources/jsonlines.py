@@ -185,6 +185,8 @@ def _object(line: bytes) -> dict[str, Any] | Message:
     except RecursionError:
         return Message("nested too deeply")
     except ValueError as error:
+        if isinstance(error, json.JSONDecodeError) and error.msg == "Extra data" and error.doc[error.pos] == "{":
+            return Message("several JSON objects on a line: write one a line, and send them by curl with --data-binary, which keeps line breaks")
         return Message("no JSON object: {error}", error=message_of(error))
     return value if isinstance(value, dict) else Message("not a JSON object")
 

@@ -1,6 +1,7 @@
 // A provider of OpenID Connect for tests and for trying it out: node dev/identity_provider.mjs PORT
 // Certified software (oidc-provider) on loopback. Any name logs in, with any password; the address is <name>@example.org.
-// A name that begins with "unverified" has an address that the provider does not vouch for; one that begins with "strong" shows two factors. Clients: "vedette" and "vedette-two".
+// A name that begins with "unverified" has an address that the provider does not vouch for; one that begins with "strong" shows two
+// factors. Clients: "vedette" and "vedette-two".
 import Provider from "oidc-provider";
 
 const port = Number(process.argv[2]);
@@ -22,7 +23,13 @@ const provider = new Provider(issuer, {
   pkce: { required: () => true },
   findAccount: (_, id) => ({
     accountId: id,
-    claims: () => ({ sub: id, email: `${id}@example.org`, email_verified: !id.startsWith("unverified"), preferred_username: id, name: `${id} Example` }),
+    claims: () => ({
+      sub: id,
+      email: `${id}@example.org`,
+      email_verified: !id.startsWith("unverified"),
+      preferred_username: id,
+      name: `${id} Example`,
+    }),
   }),
 });
 // Its own pages ask for a name alone and say nothing of how a person proved who they are.

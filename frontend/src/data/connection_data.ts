@@ -2,7 +2,8 @@
 
 import type { ConnectionState } from "../live/socket";
 
-export type ConnectionStatus = "past" | "live" | "behind" | "ended" | "empty" | "down" | "silent" | "loading" | Exclude<ConnectionState, "open">;
+export type ConnectionStatus =
+  "past" | "live" | "behind" | "ended" | "empty" | "down" | "silent" | "loading" | Exclude<ConnectionState, "open">;
 
 export interface Known {
   connection: ConnectionState;

@@ -229,6 +229,18 @@ function ofSamples() {
   return found;
 }
 
+const BLOCK = /\{% blocktranslate (trimmed )?[^%]*%\}(.*?)\{% endblocktranslate %\}/gs;
+
+/** The texts of a template's blocks, each with its plural if it has one; those of `trimmed` are in one line, as Django reads them. */
+function blocksOfTemplate(template) {
+  return [...template.matchAll(BLOCK)].map(([, isTrimmed, inside]) =>
+    inside
+      .replaceAll(/\{\{ (\w+) \}\}/g, "%($1)s")
+      .split("{% plural %}")
+      .map((text) => (isTrimmed === undefined ? text : text.trim().replaceAll(/\s*\n\s*/g, " "))),
+  );
+}
+
 /** What the templates of the server say by {% translate %} and {% blocktranslate %}, its code by gettext(), and the faults of what is not marked. */
 function ofServer() {
   const [found, faults] = [[], []];
@@ -238,8 +250,7 @@ function ofServer() {
     const template = readFileSync(join(TEMPLATES, file), "utf8");
     const say = (text, plural) => found.push({ text, plural, context: "", at: file });
     for (const match of template.matchAll(/\{% translate "([^"]+)"|[=:]_\("([^"]+)"\)/g)) say(match[1] ?? match[2]);
-    for (const match of template.matchAll(/\{% blocktranslate [^%]*%\}(.*?)\{% endblocktranslate %\}/gs))
-      say(...match[1].replaceAll(/\{\{ (\w+) \}\}/g, "%($1)s").split("{% plural %}"));
+    for (const block of blocksOfTemplate(template)) say(...block);
     for (const text of unmarkedInTemplate(template))
       faults.push(`${file}: "${text.slice(0, 80)}" is not marked for translation: {% translate %}`);
   }

@@ -1,4 +1,4 @@
-"""The documents' links lead somewhere."""
+"""The documents' links lead somewhere, their prose is wrapped, and the changelog has its form."""
 
 from __future__ import annotations
 
@@ -33,3 +33,13 @@ def test_prose_is_wrapped(path: Path) -> None:
         elif not is_code and not WHOLE.match(line) and len(" ".join(line.split()[:-1])) > WIDTH:
             long.append(number)
     assert long == []
+
+
+CHANGE = re.compile(r"- \S.*|## (Unreleased|\d+\.\d+\.\d+ - \d{4}-\d\d-\d\d)|### (Added|Changed|Deprecated|Removed|Fixed|Security)|\[[^\]]+\]: \S+|")
+"""The lines of a changelog in the form of Keep a Changelog, below what stands under its title."""
+
+
+def test_changes_are_single_lines_of_the_form_of_keep_a_changelog() -> None:
+    _, first, releases = (ROOT / "CHANGELOG.md").read_text().partition("## ")
+    wrong = [line for line in (first + releases).splitlines() if len(line) > WIDTH or not CHANGE.fullmatch(line)]
+    assert wrong == []

@@ -16,12 +16,10 @@ import {
   type Mutual,
 } from "../../data/constraint_data";
 import { closureAnswer, graphEdges, nodeLines, type Closure, type GraphEdge } from "../../data/constraint_graph";
-import { nearness, type Nearness } from "../../data/nearness";
-import { position, type Detection } from "../../lib/shapes";
-import { get, post, reason } from "../../lib/api";
+import type { Detection } from "../../lib/shapes";
+import { post, reason } from "../../lib/api";
 import { button, h, icon, replace } from "../../lib/dom";
 import { Latest } from "../../lib/latest";
-import { list, record } from "../../lib/parse";
 import { isReference } from "../../lib/regions";
 import { ConditionsField } from "../query_form/conditions_field";
 import { more, section } from "../query_form/section";
@@ -30,6 +28,8 @@ import type { EditorContext, FamilyEditor, MapShape, OpenEditor } from "./editor
 import { GraphView } from "./constraint/graph_view";
 import { MOST_VARIABLES, mutualForm } from "./constraint/mutual_form";
 import { ConstraintForm, variableForm } from "./constraint/part_forms";
+import { betterProposal, firstProposal } from "./constraint/proposal";
+import { symmetricField } from "./constraint/symmetric_field";
 import { eventShapes, FoundView } from "./parts/found_view";
 import { PlacedTextView } from "./parts/placed_text_view";
 import { t } from "../../lib/texts";
@@ -48,8 +48,6 @@ const EXPIRATION_TEXTS: Record<string, string> = {
   domains: t("candidates of each variable (domains)"),
 };
 const CLOSURE_AFTER_MS = 250;
-const FIRST_COUNT = 3;
-const positions = record({ entities: list(position) });
 
 export const open: OpenEditor = (document, context) => new ConstraintEditor(document, context);
 
@@ -92,7 +90,7 @@ class ConstraintEditor implements FamilyEditor {
     this.entries = fromDocument(document);
     const isNew = this.entries.variables.length === 0;
     // One answer for each event bounds their number: each set of three cars in a jam would be millions.
-    if (isNew) this.entries = withMutual({ ...this.entries, report: "first" }, this.firstMutual());
+    if (isNew) this.entries = withMutual({ ...this.entries, report: "first" }, firstProposal(context.feed));
     this.view = typeof trigger === "string" ? "text" : mutualOf(this.entries) === null ? "graph" : "short";
     if (typeof trigger === "string") this.text.show(trigger);
     delete this.entries.others["trigger"];
@@ -117,30 +115,12 @@ class ConstraintEditor implements FamilyEditor {
     if (isNew) void this.suggest();
   }
 
-  private firstMutual(): Mutual {
-    const { feed } = this.context;
-    return {
-      k: FIRST_COUNT,
-      within: feed.time === "ms" ? "PT10S" : 10,
-      distance: feed.crs === "geographic" ? "100" : "1",
-      where: [],
-      isDifferent: true,
-    };
-  }
-
-  /** Distance and span that are unusual on this feed, unless the reader has begun. */
+  /** A better proposal, unless the reader has begun. */
   private async suggest(): Promise<void> {
     const { entries } = this;
-    const { feed } = this.context;
-    let found: Nearness | null;
-    try {
-      found = nearness((await get(`feeds/${feed.name}/positions`, positions)).entities, FIRST_COUNT, feed);
-    } catch {
-      // The first proposal stays.
-      return;
-    }
-    if (found === null || this.isClosed || this.entries !== entries) return;
-    this.entries = withMutual(entries, { ...this.firstMutual(), within: found.within, distance: String(found.distance) });
+    const proposal = await betterProposal(this.context.feed);
+    if (proposal === null || this.isClosed || this.entries !== entries) return;
+    this.entries = withMutual(entries, proposal);
     this.render();
     this.context.onProposal();
     this.ask(0);
@@ -480,36 +460,9 @@ class ConstraintEditor implements FamilyEditor {
       section(
         t("Answers"),
         select("report", t("Tell"), REPORTS, REPORT_TEXTS),
-        this.symmetric(),
+        symmetricField(this.entries, (symmetric) => this.changed({ ...this.entries, symmetric })),
         more(t("Memory"), entries.expiration !== null, select("expiration", t("Keep events"), EXPIRATIONS, EXPIRATION_TEXTS)),
       ),
-    );
-  }
-
-  /** Interchangeable variables: each set of events is then one answer. */
-  private symmetric(): HTMLElement {
-    const [group = [], ...others] = this.entries.symmetric;
-    if (others.length > 0)
-      return h(
-        "p",
-        { class: "small", "data-pointer": "/symmetric" },
-        t("May be exchanged: {value}", { value: this.entries.symmetric.map((one) => one.join(", ")).join("; ") }),
-      );
-    const boxes = this.entries.variables.map(({ name }) => {
-      const box = h("input", { type: "checkbox", checked: group.includes(name) });
-      box.addEventListener("change", () => {
-        const [now = []] = this.entries.symmetric;
-        const next = box.checked ? [...now, name] : now.filter((one) => one !== name);
-        this.changed({ ...this.entries, symmetric: next.length > 0 ? [next] : [] });
-      });
-      return h("label", { class: "check" }, box, name);
-    });
-    return h(
-      "div",
-      { class: "field", "data-pointer": "/symmetric" },
-      h("span", { class: "label" }, t("May be exchanged")),
-      h("div", { class: "row row-wrap" }, ...boxes),
-      h("span", { class: "hint" }, t("Events that only exchange these variables are one answer, not several.")),
     );
   }
 

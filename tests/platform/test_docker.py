@@ -31,8 +31,8 @@ def test_each_container_is_read_only_limited_and_gains_no_rights(name: str) -> N
     assert name == "postgres" or service["cap_drop"] == ["ALL"]
 
 
-def test_only_web_servers_and_the_sender_of_webhooks_reach_the_world() -> None:
-    assert {name for name, service in SERVICES.items() if "outside" in service["networks"]} == {"web", "web-2", "deliveries"}
+def test_only_web_servers_the_sender_of_webhooks_and_connectors_reach_the_world() -> None:
+    assert {name for name, service in SERVICES.items() if "outside" in service["networks"]} == {"web", "web-2", "deliveries", "connectors"}
     assert {name for name, network in COMPOSE["networks"].items() if not (network or {}).get("internal")} == {"outside"}
     assert {name for name, service in SERVICES.items() if "ports" in service} == {"web", "web-2"}
 

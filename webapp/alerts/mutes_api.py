@@ -15,14 +15,15 @@ from webapp.accounts.owned import OwnedSerializer, OwnedView
 from webapp.alerts import mutes
 from webapp.alerts.models import Mute
 from webapp.config.related import BoundedListField
-from webapp.feeds.models import Feed, Region
+from webapp.feeds.models import Region
+from webapp.feeds.of_feed import FeedNameField
 from webapp.queries.models import Query
 
 
 class MuteSerializer(OwnedSerializer):
     """Mutes: whose alerts are not delivered, from when until when, by whom and why."""
 
-    feed = serializers.SlugRelatedField(slug_field="name", queryset=Feed.objects.none())
+    feed = FeedNameField()
     query = serializers.PrimaryKeyRelatedField(queryset=Query.objects.none(), required=False, allow_null=True)
     region = serializers.PrimaryKeyRelatedField(queryset=Region.objects.none(), required=False, allow_null=True)
     entities = BoundedListField(child=serializers.CharField(max_length=500), required=False, max_length=2)
@@ -42,7 +43,6 @@ class MuteSerializer(OwnedSerializer):
     def get_fields(self) -> dict[str, Any]:
         fields: dict[str, Any] = super().get_fields()
         if request := self.context.get("request"):
-            fields["feed"].queryset = Feed.objects.visible_to(request.user)
             fields["query"].queryset = Query.objects.editable_by(request.user).filter(deleted_at=None)
             fields["region"].queryset = Region.objects.visible_to(request.user)
         return fields

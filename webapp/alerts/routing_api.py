@@ -22,7 +22,8 @@ from webapp.alerts.pace import pace_faults
 from webapp.config.boxes import whole
 from webapp.config.openapi import schema_of
 from webapp.config.related import BoundedListField, ByKey, ByName
-from webapp.feeds.models import Feed, Region
+from webapp.feeds.models import Region
+from webapp.feeds.of_feed import FeedNameField
 from webapp.queries.models import Query
 
 HOURS = OpenApiParameter("hours", int, description="1 to 168; 24 unless given")
@@ -35,7 +36,7 @@ WHERE = ("channels", "teams", "people", "shifts")
 class RoutingRuleSerializer(OwnedSerializer):
     """Which alerts go where; what is empty asks for nothing."""
 
-    feed = serializers.SlugRelatedField(slug_field="name", queryset=Feed.objects.none(), required=False, allow_null=True)
+    feed = FeedNameField(required=False, allow_null=True)
     queries = ByKey(many=True, required=False, queryset=Query.objects.none())
     regions = ByKey(many=True, required=False, queryset=Region.objects.none())
     days = BoundedListField(child=serializers.IntegerField(min_value=0, max_value=6), required=False, max_length=7, help_text="0: Monday")
@@ -61,7 +62,6 @@ class RoutingRuleSerializer(OwnedSerializer):
             # Without a user while the schema is generated.
             memberships = Membership.objects.filter(user=user.pk)
             teams = Team.objects.all() if user.is_superuser else Team.objects.filter(pk__in=memberships.values("team"))
-            fields["feed"].queryset = Feed.objects.visible_to(user)
             fields["queries"].child_relation.queryset = Query.objects.visible_to(user).filter(deleted_at=None)
             fields["regions"].child_relation.queryset = Region.objects.visible_to(user)
             fields["channels"].child_relation.queryset = Channel.objects.editable_by(user)

@@ -142,3 +142,5 @@ def test_mutes_are_listed_with_owner_and_reason_and_can_be_lifted(query: Query, 
     assert client.delete(f"/api/v1/mutes/{row['id']}/").status_code == 204
     assert [one["muted"] for one in client.get("/api/v1/alerts/?muted=false").json()["results"]] == [False]
     assert client_of(people.viewer).post("/api/v1/mutes/", asked).status_code == 403
+    elsewhere = client.post("/api/v1/mutes/", {**asked, "feed": "harbor"})
+    assert "There is no feed 'harbor' that you may see." in elsewhere.content.decode()

@@ -192,13 +192,18 @@ export function renamed(entries: ConstraintEntries, from: string, to: string): C
   };
 }
 
+/** The comparisons in which a variable is not read. */
+export function comparedWithout(compare: ComparisonEntry[], name: string): ComparisonEntry[] {
+  const reads = (one: unknown): boolean => variablesOf(one, [name]).length > 0;
+  return compare.filter(({ left, right }) => !reads(left) && !reads(right));
+}
+
 /** The query without a variable; constraints that become empty are removed with it. */
 export function without(entries: ConstraintEntries, name: string): ConstraintEntries {
-  const speaks = (one: unknown): boolean => variablesOf(one, [name]).length > 0;
   const constraints = entries.constraints.flatMap((one) => {
     const between = one.between.filter((other) => other !== name);
     const pairwise = between.length > 1 ? { dt: one.dt, distance: one.distance } : { dt: null, distance: null };
-    const rest = { ...one, ...pairwise, between, compare: one.compare.filter(({ left, right }) => !speaks(left) && !speaks(right)) };
+    const rest = { ...one, ...pairwise, between, compare: comparedWithout(one.compare, name) };
     return between.length > 0 && (rest.dt !== null || rest.distance !== null || rest.inside !== null || rest.compare.length > 0)
       ? [rest]
       : [];

@@ -5,6 +5,7 @@
 
 import {
   comparedWith,
+  comparedWithout,
   shownRight,
   type ComparisonEntry,
   type ConstraintEntries,
@@ -145,7 +146,12 @@ export class ConstraintForm {
       const box = h("input", { type: "checkbox", checked: this.constraint.between.includes(name) });
       box.addEventListener("change", () =>
         this.handlers.onChange(
-          { between: box.checked ? [...this.constraint.between, name] : this.constraint.between.filter((one) => one !== name) },
+          box.checked
+            ? { between: [...this.constraint.between, name] }
+            : {
+                between: this.constraint.between.filter((one) => one !== name),
+                compare: comparedWithout(this.constraint.compare, name),
+              },
           true,
         ),
       );

@@ -25,7 +25,7 @@ export interface Known {
 /** How long beyond the feed's lateness before it counts as behind. */
 const BEHIND_MS = 15_000;
 /** After this long without rows the page says when the last ones came: a recording has ended, or its source is quiet. */
-export const ENDED_MS = 60_000;
+const QUIET_MS = 60_000;
 /** A busy machine may be silent for several seconds; a hung database or publisher is silent for longer. */
 export const SILENT_MS = 6_000;
 const WORKING = new Set<unknown>(["running", "starting"]);
@@ -38,6 +38,6 @@ export function connectionStatus(known: Known): ConnectionStatus {
   if (known.silentMs > SILENT_MS) return "silent";
   if (!WORKING.has(known.job)) return "down";
   if (known.restMs === null) return "empty";
-  if (known.restMs > ENDED_MS) return "ended";
+  if (known.restMs > QUIET_MS) return "ended";
   return known.lagMs !== null && known.lagMs > known.latenessMs + BEHIND_MS ? "behind" : "live";
 }

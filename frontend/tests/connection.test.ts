@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ENDED_MS, type Known, SILENT_MS, connectionStatus } from "../src/data/connection_data";
+import { QUIET_MS, type Known, SILENT_MS, connectionStatus } from "../src/data/connection_data";
 
 const WELL: Known = {
   connection: "open",
@@ -34,9 +34,9 @@ describe("the connection state of the page", () => {
   });
 
   it("is the end of the rows, whatever the feed's clock, and no rows before the first", () => {
-    expect(stands({ restMs: ENDED_MS })).toBe("live");
-    expect(stands({ restMs: ENDED_MS + 1, lagMs: null })).toBe("ended");
-    expect(stands({ restMs: ENDED_MS + 1, lagMs: 90_000 })).toBe("ended");
+    expect(stands({ restMs: QUIET_MS })).toBe("live");
+    expect(stands({ restMs: QUIET_MS + 1, lagMs: null })).toBe("ended");
+    expect(stands({ restMs: QUIET_MS + 1, lagMs: 90_000 })).toBe("ended");
     expect(stands({ restMs: null, lagMs: null })).toBe("empty");
     expect(stands({ restMs: null, job: "stopped" })).toBe("down");
   });

@@ -25,7 +25,7 @@ export interface Known {
 /** How long beyond the feed's lateness before it counts as behind. */
 const BEHIND_MS = 15_000;
 /** After this long without rows the page says when the last ones came: a recording has ended, or its source is quiet. */
-const QUIET_MS = 60_000;
+export const QUIET_MS = 60_000;
 /** A busy machine may be silent for several seconds; a hung database or publisher is silent for longer. */
 export const SILENT_MS = 6_000;
 const WORKING = new Set<unknown>(["running", "starting"]);

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from django.conf import settings
+from django.utils import timezone
 
 from engine.runtime.derived import GraphEvaluator
 from engine.sinks.facts import facts_of
@@ -40,6 +41,11 @@ class Answering:
         outcomes = [self.evaluator.process(table) for table in self.log.read(self.evaluator.position + 1)]
         changes = pa.concat_tables([outcome.changes for outcome in outcomes])
         self.batch += 1
-        progress = {"last_seq": self.evaluator.position, "watermark": self.evaluator.watermark, "max_t": self.log.end[1]}
+        progress = {
+            "last_seq": self.evaluator.position,
+            "watermark": self.evaluator.watermark,
+            "max_t": self.log.end[1],
+            "updated_at": timezone.now(),
+        }
         assert commit(FencedWrite(self.feed.pk, self.head.epoch, self.head.checkpoint, self.batch, facts_of(changes), progress=progress))
         return int(changes.num_rows)

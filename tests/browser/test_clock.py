@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.browser.answering import Answering
+from tests.browser.page_state import PRESENT
 
 if TYPE_CHECKING:
     from tests.browser.conftest import Site
@@ -61,7 +62,7 @@ def watched(site: Site) -> Watched:
     made.more(500)
     site.log_in()
     site.page.goto(f"{site.address}/?feed=yard&span=4000&at=5~5~5.5")
-    site.page.locator(".state-live, .state-behind").wait_for()
+    site.page.locator(PRESENT).wait_for()
     site.world.wait(lambda: site.page.locator(".query-count .query-meta").count() > 0, 30, "an answer holds")
     return made
 
@@ -81,7 +82,7 @@ def test_pausing_stops_every_clock_and_live_continues(watched: Watched) -> None:
     after = watched.settled()
     assert (after.pop("open")[0], after) == (before.pop("open")[0], before)
     watched.page.keyboard.press("l")
-    watched.page.locator(".state-live, .state-behind").wait_for()
+    watched.page.locator(PRESENT).wait_for()
     watched.world.wait(lambda: watched.state()["clock"] != before["clock"] or watched.state()["marked"] != before["marked"], 20, "the page is live")
     assert watched.site.faults == []
 
@@ -114,7 +115,7 @@ def test_zooming_out_keeps_the_view_live_and_shows_little_future(watched: Watche
     for _ in range(4):
         watched.page.keyboard.press("s")
     watched.page.wait_for_timeout(500)
-    watched.page.locator(".state-live, .state-behind").wait_for()
+    watched.page.locator(PRESENT).wait_for()
     assert "window=" not in watched.page.url
 
 
@@ -128,7 +129,7 @@ def test_playback_of_the_past_ends_in_the_present(watched: Watched) -> None:
     page.locator(".timeline-canvas").focus()
     page.keyboard.press("Space")
     page.locator(".state-past", has_text="Playing 5×").wait_for()
-    page.locator(".state-live, .state-behind").wait_for()
+    page.locator(PRESENT).wait_for()
     assert watched.site.faults == []
 
 
@@ -141,7 +142,7 @@ def test_an_invalid_time_is_refused_with_examples(watched: Watched) -> None:
 def test_the_tabulator_key_reaches_the_map(watched: Watched) -> None:
     page = watched.page
     page.goto(page.url)
-    page.locator(".state-live, .state-behind").wait_for()
+    page.locator(PRESENT).wait_for()
     stops = []
     while "Skip to the map" not in stops and len(stops) < 15:
         page.keyboard.press("Tab")

@@ -9,6 +9,7 @@ import pytest
 from django.db import connection
 
 from tests.browser.answering import Answering
+from tests.browser.page_state import PRESENT
 from webapp.detections.models import Detection
 from webapp.detections.partitions import partitions_ensure
 
@@ -48,7 +49,7 @@ def test_a_long_window_shows_counts_instead_of_single_answers(site: Site) -> Non
     site.log_in()
     page = site.page
     page.goto(f"{site.address}/?feed=yard&span={2 * SPAN}&at=5~5~5.5")
-    page.locator(".state-live, .state-behind").wait_for()
+    page.locator(PRESENT).wait_for()
     page.get_by_text("Older answers are counted: zoom in for single ones").wait_for()
     site.world.wait(lambda: shown_total(site, "stays") == stored, 20, f"{stored} answers are counted")
     # The next and the previous answer are found although they are only counted.

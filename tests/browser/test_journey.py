@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.browser.page_state import PRESENT
+
 if TYPE_CHECKING:
     from tests.browser.conftest import Site
 
@@ -85,7 +87,7 @@ def _see_new_answers(site: Site) -> None:
     world.append(300)
     world.wait_caught_up()
     world.wait(lambda: _count(site) > 0, 60, "the answers are counted beside the map")
-    page.locator(".state-live, .state-behind").wait_for()
+    page.locator(PRESENT).wait_for()
     page.keyboard.press("j")
     page.get_by_role("complementary", name="Details").get_by_text("Events that explain it").wait_for()
     page.keyboard.press("Escape")
@@ -120,7 +122,7 @@ def _reconnect(site: Site) -> None:
     """The server dies, further answers are found, the server restarts: the page reaches the same state as a newly loaded one."""
     world, page = site.world, site.page
     page.goto(site.address + "/?feed=yard")
-    page.locator(".state-live, .state-behind").wait_for()
+    page.locator(PRESENT).wait_for()
     world.wait(lambda: _shown(site) > 0, 60, "answers")
     before = _shown(site)
     site.kill_web()
@@ -128,11 +130,11 @@ def _reconnect(site: Site) -> None:
     world.append(400)
     world.wait_caught_up()
     site.start_web()
-    page.locator(".state-live, .state-behind").wait_for()
+    page.locator(PRESENT).wait_for()
     world.wait(lambda: _shown(site) > before, 60, "what was missed is fetched")
     other = site.context.new_page()
     other.goto(site.address + "/?feed=yard")
-    other.locator(".state-live, .state-behind").wait_for()
+    other.locator(PRESENT).wait_for()
     fresh = lambda: other.locator(".query-count > div:first-child").all_inner_texts()  # noqa: E731
     world.wait(lambda: fresh() != [] and fresh() == page.locator(".query-count > div:first-child").all_inner_texts(), 60, "both pages show the same")
     other.close()

@@ -9,6 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from tests.browser.answering import Answering
+from tests.browser.page_state import PRESENT
 from tests.webapp.answers import a_user
 from webapp.alerts.models import Alert
 from webapp.jobs.models import FeedHead
@@ -31,7 +32,7 @@ def live(site: Site) -> Site:
     assert Answering(site.world).catch_up() > 20
     site.log_in()
     site.page.goto(f"{site.address}/?feed=yard&window=0~{site.world.t + 500}&at=5~5~5.5")
-    site.page.locator(".state-live, .state-behind, .state-past").wait_for()
+    site.page.locator(f"{PRESENT}, .state-past").wait_for()
     site.world.wait(lambda: site.page.locator(".query-count", has_text=re.compile(r"\d")).count() == 2, 30, "answers of both queries")
     return site
 

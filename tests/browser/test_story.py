@@ -18,6 +18,7 @@ import pytest
 
 from tests.browser.answering import Answering
 from tests.browser.forms import tab_to
+from tests.browser.page_state import PRESENT
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -122,7 +123,7 @@ def test_a_pursuit_ten_minutes_ago_is_found_replayed_explained_and_shared_by_key
     tab_to(page, ".feed-switch")
     page.keyboard.press("Enter")
     press_in(page, "[role=menu]", feed.title)
-    page.locator(".state-live, .state-behind").wait_for()
+    page.locator(PRESENT).wait_for()
     row = page.locator(".query-item", has_text=QUERY)
     row.wait_for()
     seen.frame()

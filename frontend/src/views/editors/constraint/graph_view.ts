@@ -117,7 +117,8 @@ export class GraphView {
         "data-key": edge.key,
       },
       svg("rect", { x: x - width / 2, y: y - height / 2, width, height, rx: 6 }),
-      ...edge.lines.map((text, i) => svg("text", { x, y: y - height / 2 + 3 + LINE * (i + 0.75) }, text)),
+      // The spaces between the lines keep their words apart for assistive technology.
+      ...edge.lines.flatMap((text, i) => [" ", svg("text", { x, y: y - height / 2 + 3 + LINE * (i + 0.75) }, text)]),
     );
     label.addEventListener("click", open);
     pressed(label, open);

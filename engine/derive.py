@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -72,30 +71,15 @@ def known_at(specification: Any, at: str) -> Callable[[pa.Table], pa.Array | pa.
     """When answers of an upstream query are known, at the latest: the event time after whose rows and timers each can be asserted.
 
     It is a function of the answer alone, so that what derives from it does not depend on batches. A calculus query takes the event as one that
-    arrives then; for the others it is the event's own time, or the query was refused. When the places of an interpolated encounter were decided is
-    not in the answer: it counts as known `gap` later, for then they are.
+    arrives then; for the others it is the event's own time, or the query was refused. A family may have a rule of its own.
     """
+    family = family_of(specification)
+    if (own := family.known_at(specification, at)) is not None:
+        return own
     if revises(specification):
-        later = _later(specification, at)
-        return lambda rows: pc.add(rows.column(at), later)
-    if getattr(specification, "segments", False):
-        return _last_evidence
+        lasting = getattr(specification, "lasting", 0) if at == "start" else 0
+        return lambda rows: pc.add(rows.column(at), lasting)
     return lambda rows: rows.column("end")
-
-
-def _last_evidence(rows: pa.Table) -> pa.Array:
-    """The contacts of a move are known with the sample that ends it."""
-    evidence = rows.column("evidence").combine_chunks()
-    ends = np.cumsum(pc.list_value_length(evidence).to_numpy(zero_copy_only=False))
-    return evidence.flatten().field("t").take(pa.array(ends - 1, pa.int64()))
-
-
-def _later(specification: Any, at: str) -> int:
-    lasting = getattr(specification, "lasting", 0) if at == "start" else 0
-    if not hasattr(specification, "interpolated"):
-        return int(lasting)
-    # An encounter is looked at at the multiples of `every` alone.
-    return int(-(-lasting // specification.every) * specification.every + (specification.gap if specification.interpolated else 0))
 
 
 def read_sources(document: Mapping[str, Any], context: Context) -> None:
@@ -181,17 +165,16 @@ def _source_faults(source: Source, document: Mapping[str, Any], documents: Mappi
     kinds = FAMILIES[family].kinds_of(upstream)
     if source.kind not in kinds:
         return [Fault(f"{pointer}/kind", unknown_name(source.kind, kinds, what=Message("kind of answer")))]
-    if document["family"] == "calculus":
+    if FAMILIES[document["family"]].revises:
         return []
-    if (family == "encounter" and upstream.get("position") == "interpolated") or (family == "border" and upstream.get("segments")):
-        option = '"position": "interpolated"' if family == "encounter" else '"segments": true'
+    if (option := FAMILIES[family].late_option(upstream)) is not None:
         return [
             Fault(
                 f"{pointer}/query",
                 Message("its answers are known only after their times ({option}): only calculus, which revises, takes them", option=option),
             )
         ]
-    late = family in ("transition", "constraint", "composite") or bool(_lasts(upstream.get("lasting")))
+    late = FAMILIES[family].known_at_end or bool(_lasts(upstream.get("lasting")))
     if source.at == "start" and late:
         return [
             Fault(f"{pointer}/at", Message('its answers are known only after their start: take "end"; only calculus, which revises, takes "start"'))

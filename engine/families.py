@@ -5,7 +5,7 @@ It imports no other module of the engine, so everything may ask it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -17,15 +17,18 @@ class Family:
     """What the rest of Vedette knows of a family.
 
     Its package has `specification.py` with `check(document, context)` and the types it gives, and `operator.py` with the class
-    `operator_class`. Where not all queries of a family give the same kinds of answers, `specification.py` has `kinds_of(document)` too, and
-    where a checked document may hold what changes no answer, `notices_of(document)`. The package is imported when it is first needed: start-up
-    loads only what the queries ask for.
+    `operator_class`. `specification.py` may have more: `kinds_of`, `notices_of`, `region_names_in_text`, `late_option` and `known_at` (see the
+    methods of these names). The package is imported when it is first needed: start-up loads only what the queries ask for.
 
     `kinds`: the kinds of answers it gives, if its documents do not name them (the calculus').
     `ends`: kind -> the kind of answer that ends what this one began; alerts end by it.
     `ends_later`: an answer made of events may be an interval that is open at first: its end is no part of its identity.
     `is_revised`: its intervals' values and evidence change while they hold: query, entities and start alone say which one it is.
     `takes_answers`: its queries may take answers of other queries as events.
+    `revises`: it takes answers that are known only after their times, too: its own are revised then.
+    `known_at_end`: its answers are known only at their ends.
+    `has_region`: a specification has one region, under the key `region`, unless it has `ranges`.
+    `has_text`: a specification has a text in which stored regions may be named.
     """
 
     package: str
@@ -35,6 +38,10 @@ class Family:
     ends_later: bool = False
     is_revised: bool = False
     takes_answers: bool = False
+    revises: bool = False
+    known_at_end: bool = False
+    has_region: bool = False
+    has_text: bool = False
 
     @property
     def name(self) -> str:
@@ -50,30 +57,55 @@ class Family:
         return _operator(self.package, self.operator_class)
 
     def kinds_of(self, document: Mapping[str, Any]) -> list[str]:
-        """The kinds of answers that a query of this checked specification can give."""
-        chosen = getattr(self._specification(), "kinds_of", None)
+        """The kinds of answers that a query of this checked specification can give, where not all of the family give the same."""
+        chosen = self._own("kinds_of")
         return list(self.kinds) if chosen is None else list(chosen(document))
 
     def notices_of(self, document: Mapping[str, Any]) -> list[str]:
         """What of a checked specification changes no answer, in sentences."""
-        notices = getattr(self._specification(), "notices_of", None)
+        notices = self._own("notices_of")
         return [] if notices is None else list(notices(document))
+
+    def region_names_in_text(self, document: Mapping[str, Any]) -> set[str]:
+        """The regions that the text of an unchecked specification names, where the family has texts."""
+        names = self._own("region_names_in_text") if self.has_text else None
+        return set() if names is None else set(names(document))
+
+    def late_option(self, document: Mapping[str, Any]) -> str | None:
+        """The option of a checked specification by which its answers are known only after their times, as it is written."""
+        option = self._own("late_option")
+        return None if option is None else option(document)
+
+    def known_at(self, specification: Any, at: str) -> Callable[[Any], Any] | None:
+        """What gives the times when answers are known, of a table of them (see `engine.derive.known_at`), if the family has its own rule."""
+        rule = self._own("known_at")
+        return None if rule is None else rule(specification, at)
 
     def _specification(self) -> Any:
         return import_module(f"{self.package}.specification")
 
+    def _own(self, name: str) -> Any:
+        return getattr(self._specification(), name, None)
+
 
 FAMILIES: dict[str, Family] = {
-    "border": Family("engine.border_monitoring", "BorderOperator", ("in", "out"), {"in": "out", "out": "in"}),
-    "transition": Family("engine.border_monitoring", "BorderOperator", ("passed", "returned", "stayed_in", "stayed_out")),
+    "border": Family("engine.border_monitoring", "BorderOperator", ("in", "out"), {"in": "out", "out": "in"}, has_region=True),
+    "transition": Family(
+        "engine.border_monitoring", "BorderOperator", ("passed", "returned", "stayed_in", "stayed_out"), known_at_end=True, has_region=True
+    ),
     "motion": Family("engine.motion_patterns", "MotionOperator", ("match",), ends_later=True),
     "occupancy": Family("engine.occupancy", "OccupancyOperator", ("occupied",), is_revised=True),
     "encounter": Family("engine.encounter", "EncounterOperator", ("met",), is_revised=True),
     "arrival": Family("engine.arrival", "ArrivalOperator", ("arriving",), is_revised=True),
-    "constraint": Family("engine.constraint_queries", "ConstraintOperator", ("match",), takes_answers=True),
-    "composite": Family("engine.complex_events", "CompositeOperator", ("detection",), takes_answers=True),
-    "calculus": Family("engine.event_calculus", "CalculusOperator", takes_answers=True),
+    "constraint": Family("engine.constraint_queries", "ConstraintOperator", ("match",), takes_answers=True, known_at_end=True),
+    "composite": Family("engine.complex_events", "CompositeOperator", ("detection",), takes_answers=True, known_at_end=True),
+    "calculus": Family("engine.event_calculus", "CalculusOperator", takes_answers=True, revises=True, has_text=True),
 }
+
+
+def family_named(name: object) -> Family | None:
+    """The family of an unchecked specification's `family`; null: there is none of this name."""
+    return FAMILIES.get(name) if isinstance(name, str) else None
 
 
 def _kinds(families: Iterable[Family]) -> frozenset[str]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from engine.border_monitoring.options import KEYS, NO_OPTIONS, Options, check_options
 from engine.border_monitoring.transitions import NAMES
@@ -58,6 +62,22 @@ def kinds_of(document: Mapping[str, Any]) -> list[str]:
     if document["family"] == "border":
         return ["in", "out"]
     return [name for name in NAMES if name in document.get("types", NAMES)]
+
+
+def late_option(document: Mapping[str, Any]) -> str | None:
+    """A move between two samples is known with the later one."""
+    return '"segments": true' if document.get("segments") else None
+
+
+def known_at(specification: BorderSpecification, at: str) -> Callable[[pa.Table], pa.Array] | None:
+    """The contacts of a move are known with the sample that ends it, the last of their evidence."""
+    return _last_evidence if specification.segments else None
+
+
+def _last_evidence(answers: pa.Table) -> pa.Array:
+    evidence = answers.column("evidence").combine_chunks()
+    ends = np.cumsum(pc.list_value_length(evidence).to_numpy(zero_copy_only=False))
+    return evidence.flatten().field("t").take(pa.array(ends - 1, pa.int64()))
 
 
 def _segments(document: Mapping[str, Any], context: Context) -> bool:

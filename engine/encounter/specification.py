@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from engine.context import COMMON_KEYS, Context
 from engine.model.conditions import Conditions
@@ -61,6 +64,18 @@ def check(document: Mapping[str, Any], context: Context) -> EncounterSpecificati
         inside=None if document.get("inside") is None else context.at("inside").region(document["inside"]),
         lasting=lasting or 0,
     )
+
+
+def late_option(document: Mapping[str, Any]) -> str | None:
+    """Places between two samples are known with the later one."""
+    return '"position": "interpolated"' if document.get("position") == INTERPOLATED else None
+
+
+def known_at(specification: EncounterSpecification, at: str) -> Callable[[pa.Table], pa.Array | pa.ChunkedArray]:
+    """Pairs are looked at at the multiples of `every` alone. When interpolated places were decided is not in an answer: `gap` later they are."""
+    lasting = specification.lasting if at == "start" else 0
+    later = -(-lasting // specification.every) * specification.every + (specification.gap if specification.interpolated else 0)
+    return lambda answers: pc.add(answers.column(at), later)
 
 
 def _role(document: Mapping[str, Any], name: str, context: Context) -> Conditions:

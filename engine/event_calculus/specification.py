@@ -219,7 +219,7 @@ def area_names(program: Program) -> set[str]:
     return names
 
 
-def areas_named_in(document: Mapping[str, Any]) -> set[str]:
+def region_names_in_text(document: Mapping[str, Any]) -> set[str]:
     """The names of regions in the program of a document that may be faulty; empty if it cannot be read."""
     program = _readable(document)
     return set() if program is None else area_names(program)

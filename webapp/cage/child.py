@@ -24,6 +24,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
+from engine.families import FAMILIES
 from webapp.cage import kernel
 from webapp.cage.confinement import confine
 from webapp.cage.warm_pool import FAILED, READY
@@ -54,11 +55,9 @@ KINDS = {
             "webapp.queries.preview", "webapp.queries.occupancy", "webapp.queries.progress", "webapp.queries.sandbox", "webapp.queries.verdicts",
         ),
         loads=(
-            "engine.runtime.evaluator", "engine.sources.eventlog", "engine.specification", "engine.border_monitoring.operator",
-            "engine.constraint_queries.operator", "engine.motion_patterns.operator", "engine.motion_patterns.progress",
-            "engine.occupancy.course", "engine.encounter.operator", "engine.arrival.operator",
-            "engine.complex_events.operator", "engine.runtime.derived",
-            "engine.event_calculus.operator", "engine.event_calculus.sandbox", "engine.sinks.answer_rows",
+            *sorted({f"{family.package}.operator" for family in FAMILIES.values()}),
+            "engine.runtime.evaluator", "engine.runtime.derived", "engine.sources.eventlog", "engine.specification",
+            "engine.sinks.answer_rows", "engine.motion_patterns.progress", "engine.occupancy.course", "engine.event_calculus.sandbox",
         ),
         warm="webapp.queries.engine_warmth",
         reads=True,

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from django.core.exceptions import ValidationError
 from django.db import transaction
 
+from engine.families import family_named
 from engine.model.faults import Fault, Refused, refuse
 from engine.model.messages import Message, untranslated
 from engine.specification import check
@@ -155,7 +156,8 @@ def _placed(template: Any) -> Any:
         raise refuse(TEMPLATE, Message("The template is a specification: a JSON object."))
     if FEATURE in named_regions(template):
         return template
-    if template.get("family") in ("border", "transition") and not {"region", "ranges"} & set(template):
+    family = family_named(template.get("family"))
+    if family is not None and family.has_region and not {"region", "ranges"} & set(template):
         return {**template, "region": {"region": FEATURE}}
     raise refuse(TEMPLATE, Message('The template has no place for the region: write {"region": "{feature}"} where it belongs.', feature=FEATURE))
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from engine.families import family_named
+
 
 def is_reference(node: Any) -> bool:
     """Whether `node` is `{"region": "name"}` and nothing else."""
@@ -29,7 +31,8 @@ def stands_alone(document: Any) -> bool:
     (False, False)
     """
     if isinstance(document, dict):
-        names_something = is_reference(document) or document.get("family") == "calculus" or "derive" in document
+        family = family_named(document.get("family"))
+        names_something = is_reference(document) or "derive" in document or (family is not None and family.has_text)
         return not names_something and all(map(stands_alone, document.values()))
     return not isinstance(document, list) or all(map(stands_alone, document))
 
@@ -48,12 +51,11 @@ def _names(node: Any) -> Iterator[str]:
 
 def _areas(node: Mapping[str, Any]) -> set[str]:
     """The regions that only the text of a rule program names: not among its `areas`."""
-    if node.get("family") != "calculus":
+    family = family_named(node.get("family"))
+    if family is None:
         return set()
-    from engine.event_calculus.specification import areas_named_in
-
     areas = node.get("areas", {})
-    return areas_named_in(node) - (set(areas) if isinstance(areas, dict) else set())
+    return family.region_names_in_text(node) - (set(areas) if isinstance(areas, dict) else set())
 
 
 def frozen(document: Any, regions: Mapping[str, Any]) -> Any:

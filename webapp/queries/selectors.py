@@ -112,8 +112,6 @@ def specification_faults(*, feed: Feed, specification: Any, user: AnyUser) -> li
 
 def placement_of(*, feed: Feed, specification: Any, user: AnyUser) -> str | None:
     """Which parts of a specification without faults several partitions share, in a line; null for a family that has no such parts."""
-    if specification.get("family") != "calculus":
-        return None
     checked = check(specification, feed.engine_feed(), regions_of_feed(feed, user=user))
     return placement(family_of(checked).operator().parts(RegisteredQuery("new", 1, checked)))
 

@@ -45,14 +45,7 @@ export function givers(rows: readonly QueryRow[], own: string | null, family: st
       row.stopped === null &&
       row.id !== own &&
       (familyOf(row.family)?.columns ?? null) !== null &&
-      (family === "calculus" || !isLateKnown(row)),
-  );
-}
-
-/** Answers that become known only after their times, which only rules can take: they revise. */
-function isLateKnown({ family, specification }: QueryRow): boolean {
-  return (
-    (family === "encounter" && specification["position"] === "interpolated") || (family === "border" && specification["segments"] === true)
+      (familyOf(family)?.isRevising === true || familyOf(row.family)?.isKnownLate?.(row.specification) !== true),
   );
 }
 

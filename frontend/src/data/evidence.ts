@@ -1,5 +1,6 @@
 /** The events that explain an answer, in order, for any family of queries. Pure. */
 
+import { kindOf } from "../lib/families";
 import type { Detection, EvidenceItem } from "../lib/shapes";
 import { t } from "../lib/texts";
 
@@ -36,7 +37,7 @@ export function closestNotes(rows: readonly Pick<Detection, "kind" | "value" | "
     const [one, other] = evidence;
     const distance = Number(value);
     if (
-      kind !== "met" ||
+      kindOf(kind)?.isBetweenTwo !== true ||
       one === undefined ||
       other === undefined ||
       one.x === null ||

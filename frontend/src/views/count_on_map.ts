@@ -2,6 +2,7 @@
 
 import * as L from "leaflet";
 import { countedAnswer, fromDocument } from "../data/occupancy_data";
+import { familyOf } from "../lib/families";
 import type { Feed } from "../lib/shapes";
 import { get, query as address } from "../lib/api";
 import type { Geometry } from "../lib/regions";
@@ -45,7 +46,7 @@ export class CountOnMap {
   /** Removes the line for answers of other families. The old line stays until the new one is loaded. */
   async show({ query, specification, geometries, start, end }: CountedStretch, signal: AbortSignal): Promise<void> {
     const { feed, zone, feedMap } = this;
-    if (specification?.["family"] !== "occupancy") return;
+    if (specification === undefined || familyOf(specification["family"])?.detail !== "count") return;
     const box = boundsOf(geometries, feed.crs === "geographic");
     const margin = MARGIN[feed.time];
     const stretch = { from: Math.round(start - margin), to: Math.round(end + margin) };

@@ -239,7 +239,7 @@ export function rulesBehind(
   unit: TimeUnit,
 ): HTMLElement | null {
   const { family, window } = specification;
-  if (family !== "calculus") return null;
+  if (familyOf(family)?.detail !== "rules") return null;
   const memory = typeof window === "string" || typeof window === "number" ? parseDuration(window) : null;
   return h(
     "div",

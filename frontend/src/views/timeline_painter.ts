@@ -6,6 +6,7 @@ import type { AnswerCounts } from "../data/answer_counts";
 import type { Coverage, Stretch } from "../data/coverage";
 import type { QueryIntervals } from "../data/intervals_data";
 import { density, merge, type TimelineRow } from "../data/timeline_rows";
+import { kindOf } from "../lib/families";
 import { formatDate, formatNumber, type TimeUnit, type Zone } from "../lib/time";
 import { axis, closedBar, cutBar, diamond, FONT, openBar, outline, playhead, retracted, revised, shortenedText } from "./canvas_marks";
 import type { Ink } from "./ink";
@@ -265,8 +266,9 @@ function bar(
     cutBar(context, x, y, wide, tall, colour);
     return;
   }
-  closedBar(context, x, y, wide, tall, colour, interval.kind === "returned" || interval.kind === "stayed_out" ? 0.55 : 0.9);
-  if (interval.kind.startsWith("stayed") && wide > 6) context.fillRect(x + wide - 3, y - 1, 3, tall + 2);
+  const { isPale, isLimit } = kindOf(interval.kind) ?? {};
+  closedBar(context, x, y, wide, tall, colour, isPale === true ? 0.55 : 0.9);
+  if (isLimit === true && wide > 6) context.fillRect(x + wide - 3, y - 1, 3, tall + 2);
 }
 
 /** The end was reported earlier and has moved since: a notch at the current end, dashes to the former one. */

@@ -13,4 +13,5 @@ export const border: Family = {
   measure: null,
   moment: null,
   isFluents: false,
+  isKnownLate: (specification) => specification["segments"] === true,
 };

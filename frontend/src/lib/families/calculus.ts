@@ -10,4 +10,6 @@ export const calculus: Family = {
   measure: null,
   moment: null,
   isFluents: true,
+  isRevising: true,
+  detail: "rules",
 };

@@ -8,6 +8,12 @@ export interface Kind {
   readonly name: string;
   /** The occurrence of such an answer, in the present tense: "something enters". Null: "something gives ..." and the name. */
   readonly clause: string | null;
+  /** The answer is between its first two events, with its value as their distance; otherwise it is at the query's regions. */
+  readonly isBetweenTwo?: true;
+  /** Its bar on the timeline is paler than others: it is about an absence. */
+  readonly isPale?: true;
+  /** Its bar has a mark at its end: a time limit that was reached. */
+  readonly isLimit?: true;
 }
 
 export type MeasureOf = (number: number, specification: Record<string, unknown>, isMetres: boolean) => [name: string, text: string];
@@ -28,6 +34,12 @@ export interface Family {
   readonly moment: string | null;
   /** Whether its answers are fluents: then the timeline has a lane for each value and grounding. */
   readonly isFluents: boolean;
+  /** Its queries take answers that become known only after their times, too: they revise their own. */
+  readonly isRevising?: true;
+  /** Whether the answers of a query become known only after their times. */
+  readonly isKnownLate?: (specification: Record<string, unknown>) => boolean;
+  /** What the live page shows besides its answers: how far an entity is in its steps, the number over time, the rules behind an answer. */
+  readonly detail?: "progress" | "count" | "rules";
 }
 
 export function something(does: string): string {

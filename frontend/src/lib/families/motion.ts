@@ -10,4 +10,5 @@ export const motion: Family = {
   measure: distance(t("Distance")),
   moment: null,
   isFluents: false,
+  detail: "progress",
 };

@@ -15,4 +15,5 @@ export const occupancy: Family = {
   ],
   moment: null,
   isFluents: false,
+  detail: "count",
 };

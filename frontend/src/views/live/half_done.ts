@@ -6,6 +6,7 @@
 import { t } from "../../lib/texts";
 import { fromDocument } from "../../data/motion_data";
 import { isHalfDone, missingSteps, progressAnswer, stateOf, type EntityProgress } from "../../data/motion_progress";
+import { familyOf } from "../../lib/families";
 import { timeWords, titleWords } from "../../data/motion_words";
 import type { QueryRow } from "../../lib/shapes";
 import { get, query as address } from "../../lib/api";
@@ -58,7 +59,8 @@ export class HalfDone {
   private patterns(): QueryRow[] {
     const hidden = new Set(this.model.state.hidden);
     return this.model.queries
-      .filter((row) => row.family === "motion" && row.enabled && row.stopped === null && !hidden.has(row.id) && this.hasSteps(row))
+      .filter((row) => row.enabled && row.stopped === null && !hidden.has(row.id))
+      .filter((row) => familyOf(row.family)?.detail === "progress" && this.hasSteps(row))
       .slice(0, MOST_PATTERNS);
   }
 

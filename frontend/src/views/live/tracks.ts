@@ -2,6 +2,7 @@
 
 import { closestNotes, orderedEvidence, participants, type EvidencePoint } from "../../data/evidence";
 import type { Interval } from "../../data/interval";
+import { kindOf } from "../../lib/families";
 import type { Track } from "../../lib/shapes";
 import { queryColour, token } from "../../lib/colours";
 import { Latest } from "../../lib/latest";
@@ -130,7 +131,8 @@ export class LiveTracks {
    * there the events are used.
    */
   fitTo(interval: Interval): void {
-    const box = interval.kind === "met" ? null : boundsOf(this.model.geometriesOf(interval.query), this.model.feed.crs === "geographic");
+    const isAtRegions = kindOf(interval.kind)?.isBetweenTwo !== true;
+    const box = isAtRegions ? boundsOf(this.model.geometriesOf(interval.query), this.model.feed.crs === "geographic") : null;
     if (box !== null) {
       this.feedMap.fit(box);
     } else {

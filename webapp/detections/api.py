@@ -126,7 +126,7 @@ FILTERS = [
     OpenApiParameter("to", OpenApiTypes.INT64),
     OpenApiParameter("withdrawn", OpenApiTypes.BOOL, description="true: those that later events took back, instead of those that hold."),
     OpenApiParameter("order", OpenApiTypes.STR, enum=list(ORDERS)),
-    OpenApiParameter("versions", OpenApiTypes.STR, enum=["newest", "all"], description="all: also what earlier versions of an edited query stated."),
+    OpenApiParameter("versions", OpenApiTypes.STR, enum=["newest", "all"], description="all: also what earlier versions of an edited query gave."),
 ]
 
 

@@ -1,4 +1,4 @@
-"""Sends a recorded file to a feed again, in the order of the file, at the pace of the recording or as fast as possible.
+"""Sends a recorded file to a feed again, in the order of the file, at the rate of the recording or as fast as possible.
 
 The receipts say how many rows were accepted, late and dead.
 

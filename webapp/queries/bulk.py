@@ -27,7 +27,7 @@ from webapp.queries.derivation import derive_faults, upstream_of, with_upstream
 from webapp.queries.families import kinds_of
 from webapp.queries.models import Query, Severity
 from webapp.queries.references import frozen, named_regions
-from webapp.queries.selectors import names_used, pace_faults, queries_held
+from webapp.queries.selectors import names_used, queries_held, rate_faults
 from webapp.queries.services import PROGRAM_CHARACTERS, queries_end
 from webapp.queries.versions import add_versions, next_version
 
@@ -215,7 +215,7 @@ def _check_template(specification: Any, regions: Mapping[str, Any], feed: Feed, 
     try:
         checked = check(specification, feed.engine_feed(), dict(regions))
         upstream = upstream_of(feed=feed, document=specification, user=owner)
-        faults = derive_faults(feed=feed, document=specification, upstream=upstream, user=owner) or pace_faults(feed=feed, checked=checked)
+        faults = derive_faults(feed=feed, document=specification, upstream=upstream, user=owner) or rate_faults(feed=feed, checked=checked)
         if faults:
             raise Refused(faults)
         return upstream

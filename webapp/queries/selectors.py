@@ -16,7 +16,7 @@ from webapp.feeds.models import Feed, Region
 from webapp.feeds.selectors import regions_of_feed
 from webapp.queries.derivation import derive_faults, upstream_of, with_upstream
 from webapp.queries.models import Query, QueryStop, QueryVersion
-from webapp.queries.pace import PACES
+from webapp.queries.newest_rows import NEWEST_ROWS
 from webapp.queries.references import frozen, shapes
 from webapp.queries.sentences import sentence_of
 from webapp.queries.sentences.placement import placement
@@ -107,7 +107,7 @@ def specification_faults(*, feed: Feed, specification: Any, user: AnyUser) -> li
         checked = check(specification, feed.engine_feed(), regions)
     except Refused as refused:
         return list(refused.faults)
-    return _between(feed, specification, user) or pace_faults(feed=feed, checked=checked)
+    return _between(feed, specification, user) or rate_faults(feed=feed, checked=checked)
 
 
 def placement_of(*, feed: Feed, specification: Any, user: AnyUser) -> str | None:
@@ -122,12 +122,12 @@ def _between(feed: Feed, specification: Any, user: AnyUser) -> list[Fault]:
     return derive_faults(feed=feed, document=specification, upstream=upstream, user=user)
 
 
-def pace_faults(*, feed: Feed, checked: Any) -> list[Fault]:
+def rate_faults(*, feed: Feed, checked: Any) -> list[Fault]:
     """Warnings about a checked specification at the feed's arrival rate; empty while there is no history.
 
     May read many rows: not to be asked under the feed's lock.
     """
-    reason = family_of(checked).operator().refusal(RegisteredQuery("new", 1, checked), feed.engine_feed(), partial(PACES.rows, feed))
+    reason = family_of(checked).operator().refusal(RegisteredQuery("new", 1, checked), feed.engine_feed(), partial(NEWEST_ROWS.rows, feed))
     return [] if reason is None else [Fault("", reason)]
 
 

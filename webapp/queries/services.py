@@ -29,7 +29,7 @@ from webapp.queries.families import kinds_of
 from webapp.queries.following import dependents_follow, follow_sharing, versions_renew
 from webapp.queries.models import Calls, Query, QueryStop, Severity
 from webapp.queries.references import frozen, named_regions, stands_alone
-from webapp.queries.selectors import names_used, pace_faults, queries_held
+from webapp.queries.selectors import names_used, queries_held, rate_faults
 from webapp.queries.verdicts import faults_of, is_long
 from webapp.queries.versions import add_versions, end_version, end_versions, next_version, version_resume
 
@@ -66,7 +66,7 @@ def query_register(  # noqa: PLR0913 -- the columns of a query, each by its name
     Raises Refused with all faults: those of the specification point below `/specification`.
     """
     ready, checked = checked_specification(feed, specification, owner)
-    _check_pace(feed, checked)
+    _check_rate(feed, checked)
     feed_version = next_version(feed)
     is_alone = stands_alone(specification)
     if not is_alone:
@@ -136,7 +136,7 @@ def _register_plain(owner: User, feed: Feed, documents: Mapping[int, Mapping[str
     """Those of a list that use nothing outside themselves, with a fixed number of statements; none if there are `faults`."""
     for place, one in documents.items():
         with faults_at(place, faults):
-            _check_pace(feed, checked_specification(feed, one["specification"], owner)[1])
+            _check_rate(feed, checked_specification(feed, one["specification"], owner)[1])
             _check_kinds(one["specification"], one.get("alert_kinds", ()))
     feed_version = next_version(feed)
     names = [one["name"] for one in documents.values()]
@@ -182,7 +182,7 @@ def query_edit(*, query: Query, user: User, stop_dependents: bool = False, **cha
     Raises Refused like query_register.
     """
     if changes.get("specification", query.specification) != query.specification:
-        _check_pace(query.feed, checked_specification(query.feed, changes["specification"], user, kept=query)[1])
+        _check_rate(query.feed, checked_specification(query.feed, changes["specification"], user, kept=query)[1])
     feed_version = next_version(query.feed)
     query = Query.objects.select_for_update(of=("self",), no_key=True).select_related("feed").get(pk=query.pk)
     before = (query.specification, query.enabled)
@@ -307,9 +307,9 @@ def _checked_elsewhere(specification: Any, feed: EngineFeed, regions: Mapping[st
     return ready
 
 
-def _check_pace(feed: Feed, checked: Any) -> None:
-    """Raises Refused with a pointer to the specification. Long programs (null) keep a window at whatever pace."""
-    faults = [] if checked is None else pace_faults(feed=feed, checked=checked)
+def _check_rate(feed: Feed, checked: Any) -> None:
+    """Raises Refused with a pointer to the specification. Long programs (null) keep a window at any arrival rate."""
+    faults = [] if checked is None else rate_faults(feed=feed, checked=checked)
     if faults:
         raise Refused(Fault(SPECIFICATION + fault.pointer, fault.message) for fault in faults)
 

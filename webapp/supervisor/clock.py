@@ -83,7 +83,7 @@ def clock_set_back(*, feed: Feed, to: int, reason: str) -> SetBack:
             reason=reason,
         )
         job_event_add(head.job, JobEvent.Kind.REQUESTED, text)
-        record("feed.clock", feed, to=to, rows=rows, withdrawn=len(gone), stated=len(new), reason=reason)
+        record("feed.clock", feed, to=to, rows=rows, retracted=len(gone), asserted=len(new), reason=reason)
         # States that contain the old clock are removed: the job builds its state from the log.
         states_forget(feed.name)
         amend(log, to)

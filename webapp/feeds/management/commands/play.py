@@ -60,7 +60,7 @@ WHY = "The page Feeds lists them with their reasons; for `late` see the feed's l
 class Command(BaseCommand):
     """Plays CSV, Parquet or JSON lines; a run that was stopped continues where it was. Ends with 3 when rows were lost on the way."""
 
-    help = "Sends a recorded file to a feed at the pace of its own times."
+    help = "Sends a recorded file to a feed at the rate of its own times."
     requires_system_checks: list[str] = []  # noqa: RUF012
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -68,7 +68,7 @@ class Command(BaseCommand):
         finally:
             if ran:
                 job_start(job=job, user="manage.py clock")
-        answers = f"Answers withdrawn: {done.retracted:,}; stated or changed: {done.asserted:,}."
+        answers = f"Answers retracted: {done.retracted:,}; asserted: {done.asserted:,}."
         self.stdout.write(f"Dead letters now: {counted(done.rows, 'row')}. {answers}")
 
 

@@ -1,5 +1,5 @@
-"""The arrival rate of a feed, from its newest rows, which are cached for a short time: a form checks at each pause in the typing, and reading the
-rows takes a second where the log has many small segments.
+"""The newest rows of a feed, from which its arrival rate is read. They are cached for a short time: a form checks at each pause in the typing, and
+reading them takes a second where the log has many small segments.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class _Read:
     rows: pa.Table
 
 
-class Paces:
+class NewestRows:
     """The newest rows of the feeds that were asked for last. Safe to be used by several threads; threads do not wait for each other's reads."""
 
     def __init__(self, read: Callable[[Feed], pa.Table], clock: Callable[[], float] = time.monotonic) -> None:
@@ -63,4 +63,4 @@ def read_rows(feed: Feed) -> pa.Table:
     return newest_rows(feed, POSITION_ROWS, [*feed.engine_feed().types, "seq"])
 
 
-PACES = Paces(read_rows)
+NEWEST_ROWS = NewestRows(read_rows)

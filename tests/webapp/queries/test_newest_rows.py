@@ -11,7 +11,7 @@ from rest_framework.test import APIClient
 from webapp.feeds.models import Feed
 from webapp.queries import services
 from webapp.queries.models import Query
-from webapp.queries.pace import KEPT_FEEDS, KEPT_S, Paces, read_rows
+from webapp.queries.newest_rows import KEPT_FEEDS, KEPT_S, NewestRows, read_rows
 from webapp.queries.versions import next_version
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db]
@@ -36,7 +36,7 @@ class Reading:
 @pytest.fixture
 def reading(monkeypatch: pytest.MonkeyPatch) -> Reading:
     found = Reading()
-    monkeypatch.setattr("webapp.queries.selectors.PACES", Paces(found, lambda: found.clock))
+    monkeypatch.setattr("webapp.queries.selectors.NEWEST_ROWS", NewestRows(found, lambda: found.clock))
     return found
 
 
@@ -56,26 +56,26 @@ def test_rows_are_read_once_for_all_requests_within_a_minute(
 
 def test_rows_are_read_again_when_the_feed_has_grown_or_changed(feed: Feed, received: Any) -> None:
     reading = Reading()
-    paces = Paces(reading, lambda: 0.0)
-    assert paces.rows(feed).num_rows == 0
+    newest = NewestRows(reading, lambda: 0.0)
+    assert newest.rows(feed).num_rows == 0
     received(feed, [{"entity": "a", "t": 100 * k, "x": 0.0, "y": 0.0} for k in range(100)])
-    assert paces.rows(feed).num_rows == 100
+    assert newest.rows(feed).num_rows == 100
     received(feed, [{"entity": "a", "t": 100 * k, "x": 0.0, "y": 0.0} for k in range(100, 120)])
-    assert paces.rows(feed).num_rows == 100
+    assert newest.rows(feed).num_rows == 100
     received(feed, [{"entity": "a", "t": 100 * k, "x": 0.0, "y": 0.0} for k in range(120, 151)])
-    assert paces.rows(feed).num_rows == 151
+    assert newest.rows(feed).num_rows == 151
     feed.lateness = 7
-    assert paces.rows(feed).num_rows == 151
+    assert newest.rows(feed).num_rows == 151
     assert len(reading.feeds) == 4
 
 
 def test_the_rows_of_few_feeds_are_kept(feed: Feed, received: Any) -> None:
     reading = Reading()
-    paces = Paces(reading, lambda: 0.0)
+    newest = NewestRows(reading, lambda: 0.0)
     received(feed, [{"entity": "a", "t": 0, "x": 0.0, "y": 0.0}])
     for lateness in (*range(KEPT_FEEDS + 1), KEPT_FEEDS, 0):
         feed.lateness = lateness
-        paces.rows(feed)
+        newest.rows(feed)
     assert len(reading.feeds) == KEPT_FEEDS + 2
 
 

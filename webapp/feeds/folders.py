@@ -2,7 +2,7 @@
 
 Files are to be renamed into the folder when they are complete. One that someone still has open for writing, or that has just
 changed, is left alone; so are hidden ones and `*.part`, `*.tmp`. When all of a file is in the log it is moved to `done/`; one that cannot be read
-goes to `failed/`, with the reason in a file beside it: what could be read before the fault stays in the log.
+goes to `failed/`, with the reason in a file beside it and among the feed's events: what could be read before the fault stays in the log.
 
 A file is sent in chunks, each under an idempotency key made of the file's identity and the chunk's number.
 """
@@ -26,8 +26,10 @@ from engine.sources.file_rows import read_file as read_rows_of_file
 from engine.sources.files import COMPRESSIONS, PARQUET, Piece, Unreadable, format_of
 from webapp.feeds.bodies import NamedAsTheFeed
 from webapp.feeds.damage import damage_isolated
+from webapp.feeds.heads import feed_event_add
 from webapp.feeds.ingest import Delivery, ingest
 from webapp.feeds.models import Feed
+from webapp.jobs.models import JobEvent
 
 log = logging.getLogger(__name__)
 
@@ -98,6 +100,8 @@ class Inbox:
                 failpoint("folder.after_chunk")
                 yield
         except Unreadable as fault:
+            text = Message("The file {file} of the feed's folder is in failed/ now: {why}", file=path.name, why=fault)
+            feed_event_add(feed, JobEvent.Kind.UNREADABLE, text)
             failed = move(path, "failed", identity)
             failed.with_name(f"{failed.name}.reason.txt").write_text(f"{fault}\n")
             log.warning("%s/%s: %s", feed.name, path.name, fault)

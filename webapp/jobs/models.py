@@ -80,6 +80,7 @@ class JobEvent(models.Model):
         REPAIRED = "repaired", "Log repaired"
         STALLED = "stalled", "Stands still"
         RESUMED = "resumed", "Goes on"
+        UNREADABLE = "unreadable", "File not read"
 
     job = models.ForeignKey(Job, models.CASCADE, related_name="events")
     feed = models.ForeignKey("feeds.Feed", models.CASCADE, null=True, related_name="events", help_text="The one feed that it is about.")

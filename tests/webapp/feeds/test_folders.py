@@ -95,6 +95,8 @@ def test_unreadable_files_are_moved_to_failed_with_the_reason(feed: Feed, inbox:
     failed = ["a.csv", "b.parquet", "c.txt", "d.csv.gz"]
     assert names(folder) == sorted(f"failed/{name}{end}" for name in failed for end in ("", ".reason.txt"))
     assert "zero bytes" in (folder / "failed" / "a.csv.reason.txt").read_text()
+    events = list(feed.events.filter(kind="unreadable").order_by("id").values_list("text", flat=True))
+    assert len(events) == len(failed) and "a.csv" in events[0] and "zero bytes" in events[0]
     assert "Compressed file ended" in (folder / "failed" / "d.csv.gz.reason.txt").read_text()
 
 

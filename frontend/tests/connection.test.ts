@@ -10,6 +10,7 @@ const WELL: Known = {
   lagMs: 400,
   latenessMs: 2_000,
   restMs: 300,
+  isStalled: false,
 };
 const stands = (facts: Partial<Known>): string => connectionStatus({ ...WELL, ...facts });
 
@@ -39,6 +40,12 @@ describe("the connection state of the page", () => {
     expect(stands({ restMs: QUIET_MS + 1, lagMs: 90_000 })).toBe("ended");
     expect(stands({ restMs: null, lagMs: null })).toBe("empty");
     expect(stands({ restMs: null, job: "stopped" })).toBe("down");
+  });
+
+  it("is behind while rows wait, however long ago others were processed", () => {
+    expect(stands({ isStalled: true, restMs: QUIET_MS + 1, lagMs: null })).toBe("behind");
+    expect(stands({ isStalled: true, restMs: null })).toBe("behind");
+    expect(stands({ isStalled: true, job: "stopped" })).toBe("down");
   });
 
   it("is the socket's state without a connection, and the past while that is shown", () => {

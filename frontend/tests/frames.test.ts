@@ -42,7 +42,16 @@ const GOOD: Record<Frame["type"], object> = {
   },
   changes: { type: "changes", feed: "city", from: 5, seq: 6, detections: [], alerts: [] },
   positions: { type: "positions", feed: "city", t: 8, entities: [["car-1", 11.5, 48.1, 8]] },
-  status: { type: "status", feed: "city", watermark: 6, max_t: 8, rate: 900.5, job: "running", updated_at: "2026-11-27T14:05:00+00:00" },
+  status: {
+    type: "status",
+    feed: "city",
+    watermark: 6,
+    max_t: 8,
+    rate: 900.5,
+    job: "running",
+    updated_at: "2026-11-27T14:05:00+00:00",
+    stalled_at: null,
+  },
   resync: { type: "resync", feed: "city" },
   error: { type: "error", code: "bad-frame", message: "no" },
 };

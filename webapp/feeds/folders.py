@@ -92,19 +92,20 @@ class Inbox:
         """One file into the log, a chunk for each step."""
         identity = file_identity(path)
         schema = feed.engine_feed()
+        name = printable(path.name)
         try:
             for number, piece in enumerate(read_file(path, schema, self.chunk_rows)):
                 # The digest is the identity: the time that decides about the future may differ when a chunk is repeated.
-                delivery = Delivery(piece.rows, piece.dead(), f"file:{path.name}", f"file-{identity}-{number}", identity)
+                delivery = Delivery(piece.rows, piece.dead(), f"file:{name}", f"file-{identity}-{number}", identity)
                 ingest(feed, delivery)
                 failpoint("folder.after_chunk")
                 yield
         except Unreadable as fault:
-            text = Message("The file {file} of the feed's folder is in failed/ now: {why}", file=path.name, why=fault)
-            feed_event_add(feed, JobEvent.Kind.UNREADABLE, text)
             failed = move(path, "failed", identity)
-            failed.with_name(f"{failed.name}.reason.txt").write_text(f"{fault}\n")
-            log.warning("%s/%s: %s", feed.name, path.name, fault)
+            failed.with_name(f"{failed.name}.reason.txt").write_text(f"{printable(str(fault))}\n")
+            log.warning("%s/%s: %s", feed.name, name, fault)
+            text = Message("The file {file} of the feed's folder is in failed/ now: {why}", file=name, why=printable(str(fault)))
+            feed_event_add(feed, JobEvent.Kind.UNREADABLE, text)
         else:
             move(path, "done", identity)
         failpoint("folder.after_move")
@@ -144,7 +145,13 @@ def is_complete(path: Path, quiet_s: float) -> bool:
 def file_identity(path: Path) -> str:
     """The identity of a file as long as it is not rewritten: 32 hexadecimal digits."""
     stat = path.stat()
-    return hashlib.sha256(f"{path.name}|{stat.st_dev}|{stat.st_ino}|{stat.st_mtime_ns}|{stat.st_size}".encode()).hexdigest()[:32]
+    text = f"{path.name}|{stat.st_dev}|{stat.st_ino}|{stat.st_mtime_ns}|{stat.st_size}"
+    return hashlib.sha256(os.fsencode(text)).hexdigest()[:32]
+
+
+def printable(name: str) -> str:
+    """The text of a name that may not be UTF-8, as names from archives and old servers are."""
+    return os.fsencode(name).decode(errors="backslashreplace")
 
 
 def move(path: Path, where: str, identity: str) -> Path:

@@ -67,7 +67,9 @@ def feed_event_add(feed: Feed, kind: JobEvent.Kind | str, text: Message) -> None
 
 
 class FeedStatus(TypedDict):
-    """How far a feed is processed; `job`: the state of its job; `rate`: rows a second; `catching_up`: `{"queries", "done", "to"}`, or empty."""
+    """How far a feed is processed; `job`: the state of its job; `rate`: rows a second; `catching_up`: `{"queries", "done", "to"}`, or empty;
+    `stalled_at`: since when rows wait and nothing is processed.
+    """
 
     watermark: int | None
     max_t: int | None
@@ -82,6 +84,7 @@ class FeedStatus(TypedDict):
     query_version: int
     catching_up: dict[str, Any]
     updated_at: Moment | None
+    stalled_at: Moment | None
 
 
 def feed_status(*, feed_id: int) -> FeedStatus:
@@ -109,7 +112,7 @@ def feed_statuses() -> dict[int, FeedStatus]:
 
 _NONE: FeedStatus = {
     "watermark": None, "max_t": None, "rate": None, "batch_ms": None, "job": "stopped", "last_seq": -1, "processed": 0, "duplicates": 0,
-    "late": 0, "outbox_seq": 0, "query_version": 0, "catching_up": {}, "updated_at": None,
+    "late": 0, "outbox_seq": 0, "query_version": 0, "catching_up": {}, "updated_at": None, "stalled_at": None,
 }  # fmt: skip
 
 
@@ -139,6 +142,7 @@ def _status(head: FeedHead) -> FeedStatus:
         "query_version": head.query_version,
         "catching_up": head.catching_up,
         "updated_at": head.updated_at.isoformat() if head.updated_at else None,
+        "stalled_at": head.stalled_at.isoformat() if head.stalled_at else None,
     }
 
 

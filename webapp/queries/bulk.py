@@ -17,7 +17,7 @@ from engine.families import family_named
 from engine.model.faults import Fault, Refused, refuse
 from engine.model.messages import Message, untranslated
 from engine.specification import check
-from webapp.accounts.models import Team, User
+from webapp.accounts.models import User
 from webapp.accounts.quotas import quota_check
 from webapp.feeds.documents import checked_region
 from webapp.feeds.models import NO_CONTROLS, Feed
@@ -25,7 +25,8 @@ from webapp.feeds.region_files import Feature
 from webapp.feeds.selectors import regions_of_feed
 from webapp.queries.derivation import derive_faults, upstream_of, with_upstream
 from webapp.queries.families import kinds_of
-from webapp.queries.models import Query, Severity
+from webapp.queries.following import namesakes_follow
+from webapp.queries.models import Query
 from webapp.queries.references import frozen, named_regions
 from webapp.queries.selectors import names_used, queries_held, rate_faults
 from webapp.queries.services import PROGRAM_CHARACTERS, queries_end
@@ -67,17 +68,15 @@ def queries_register(
     template: Any,
     features: Sequence[Feature],
     naming: str = NAMING,
-    severity: str = Severity.LOW,
     alert_kinds: Sequence[str] = (),
-    enabled: bool = True,
-    team: Team | None = None,
-    public: bool = False,
     partial: bool = False,
     dry_run: bool = False,
+    **settings: Any,
 ) -> Registered:
     """Registers a query for each feature, all or none unless `partial`, in one transaction and one version of the feed's set.
 
-    `naming` may hold `{name}` and `{row}`. Raises Refused when the template itself is at fault, with pointers below `/template`.
+    `naming` may hold `{name}` and `{row}`; `settings` are those that `query_register` takes, too, for all of them.
+    Raises Refused when the template itself is at fault, with pointers below `/template`.
     """
     template = _placed(template)
     planned, refused = _plan(template, features, naming, feed, owner)
@@ -88,9 +87,8 @@ def queries_register(
     with transaction.atomic():
         registered = _split(owner, feed, planned, refused, lock=True)
         if registered.made and (partial or not registered.refused):
-            common = {"severity": severity, "alert_kinds": list(alert_kinds), "enabled": enabled, "team": team, "public": public}
-            quota_check("queries", user=owner, team=team, more=len(registered.made), held=queries_held)
-            registered.queries = _store(registered.made, owner, feed, **common)
+            quota_check("queries", user=owner, team=settings.get("team"), more=len(registered.made), held=queries_held)
+            registered.queries = _store(registered.made, owner, feed, alert_kinds=list(alert_kinds), **settings)
     return registered
 
 
@@ -261,7 +259,9 @@ def _store(made: Sequence[Planned], owner: User, feed: Feed, **common: Any) -> l
     upstream = set(upstream_of(feed=feed, document=made[0].specification, user=owner).values())
     links = [Query.derives_from.through(from_query_id=query.pk, to_query_id=one.pk) for query in queries for one in upstream]
     Query.derives_from.through.objects.bulk_create(links, batch_size=1000)
-    add_versions([(query, one.ready) for query, one in zip(queries, made, strict=True)], next_version(feed), owner)
+    feed_version = next_version(feed)
+    add_versions([(query, one.ready) for query, one in zip(queries, made, strict=True)], feed_version, owner)
+    namesakes_follow(feed=feed, names=[one.name for one in made], feed_version=feed_version, user=owner)
     return queries
 
 

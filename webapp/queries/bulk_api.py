@@ -72,7 +72,7 @@ class BulkQueriesSerializer(ChannelsOfUser, OwnedSerializer):
         model = Query
         fields = (
             "feed", "template", "file", "geojson", "naming", "name_field", "severity", "alert_kinds", "enabled", "channels", "team", "public",
-            "partial", "dry_run",
+            "calls", "calls_per_hour", "partial", "dry_run",
         )  # fmt: skip
         validators: tuple[Any, ...] = ()
 

@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from engine.derive import sources_of
 from webapp.accounts.models import User
+from webapp.feeds.models import Feed
 from webapp.queries.derivation import Graph, chosen, dependents, derive_faults, named_by, out_of_sight, seen_by_owner, with_upstream
 from webapp.queries.models import Query, QueryStop
 from webapp.queries.references import frozen
@@ -27,6 +28,12 @@ def dependents_follow(*, changed: Sequence[int], feed_version: int, user: User |
     To be called within the transaction, under the feed's lock.
     """
     _follow(dependents(changed), feed_version, user)
+
+
+def namesakes_follow(*, feed: Feed, names: Sequence[str], feed_version: int, user: User) -> None:
+    """Queries that derived from removed ones of these names derive from the new ones. To be called like `dependents_follow`."""
+    gone = Query.objects.filter(feed=feed, name__in=names, deleted_at__isnull=False, derived_by__isnull=False)
+    dependents_follow(changed=list(gone.values_list("pk", flat=True)), feed_version=feed_version, user=user)
 
 
 def follow_sharing(*, query: Query, feed_version: int, user: User) -> None:

@@ -13,17 +13,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 from engine.model.faults import refuse
 from engine.model.messages import Message, untranslated
-from webapp.queries.caged import ROWS, SECONDS, answer_of
+from webapp.queries.caged import ROWS, SECONDS, PreviewFailed, answer_of
 
 if TYPE_CHECKING:
     from webapp.queries.trial_answers import Preview
 
-STEP_ROWS = 65_536
-"""Rows evaluated at a time, as by a job."""
 ANSWERS = 1_000
 """At most this many are shown, the newest."""
 ANSWERS_FOUND = 250_000
-"""More are not looked for: as many as a job stores at a time."""
+"""More are not looked for. A job stops a query that finds as many in one step, but not one that finds them over several."""
 
 
 def preview(*, log_root: str, feed: dict[str, Any], specification: Any, span: int, above: Mapping[str, Any] | None = None) -> Preview:
@@ -31,7 +29,7 @@ def preview(*, log_root: str, feed: dict[str, Any], specification: Any, span: in
 
     `above`: `name` and `specification` of all that it derives from, by id.
 
-    Raises PreviewFailed, and Refused when a job would stop the query.
+    Raises PreviewFailed, also for too many answers, and Refused when a job would stop the query.
     """
     request = {"log_root": log_root, "feed": feed, "specification": specification, "span": span, "above": dict(above or {})}
     started = time.monotonic()
@@ -44,6 +42,9 @@ def preview(*, log_root: str, feed: dict[str, Any], specification: Any, span: in
     )
     if "stopped" in answer:
         raise refuse("", Message("A job would stop this query: {reason}.", reason=untranslated(answer["stopped"])))
+    if "too_many" in answer:
+        text = Message("More than {most:,} answers in {rows:,} rows: choose a shorter span.", most=ANSWERS_FOUND, rows=answer["too_many"])
+        raise PreviewFailed(text)
     return cast("Preview", {**answer, "seconds": round(time.monotonic() - started, 2)})
 
 
@@ -55,6 +56,7 @@ def run(request: dict[str, Any], data: bytes = b"") -> dict[str, Any]:
     from engine.model.feed import Feed
     from engine.operator import QueryStopped, RegisteredQuery
     from engine.runtime.derived import GraphEvaluator
+    from engine.runtime.steps import MOST_ANSWERS, STEP_ROWS
     from engine.sinks.answer_rows import answer_text
     from engine.sinks.facts import Fact, facts_of
     from engine.sources.eventlog import EventLog
@@ -76,13 +78,15 @@ def run(request: dict[str, Any], data: bytes = b"") -> dict[str, Any]:
     facts: dict[bytes, Fact] = {}
     rows, oldest = 0, newest
     try:
-        for changes, count, least in _outcomes(evaluator, log, first, next_seq):
+        for changes, count, least in _outcomes(evaluator, log, first, next_seq, STEP_ROWS):
             rows += count
             oldest = min(oldest, least)
             changes = changes.filter(pc.equal(changes.column("query"), "0"))
-            if changes.num_rows + len(facts) > ANSWERS_FOUND:
-                return {"stopped": Message("it finds more than {most:,} answers in {rows:,} rows", most=ANSWERS_FOUND, rows=rows)}
+            if changes.num_rows > MOST_ANSWERS:
+                return {"stopped": Message("it finds more than {most:,} answers in {rows:,} rows", most=MOST_ANSWERS, rows=count)}
             facts.update((fact.key, fact) for fact in facts_of(changes))
+            if len(facts) > ANSWERS_FOUND:
+                return {"too_many": rows}
     except QueryStopped as stop:
         return {"stopped": stop.reason}
     asserted = sorted((fact for fact in facts.values() if fact.weight), key=lambda fact: (fact.start, fact.key))
@@ -100,14 +104,14 @@ def _first_row(log: Any, from_t: int, next_seq: int) -> tuple[int, bool]:
     return max(first, limit), first < next_seq - ROWS
 
 
-def _outcomes(evaluator: Any, log: Any, first: int, next_seq: int) -> Iterator[tuple[Any, int, int]]:
-    """(changes, rows, least t) of each table, then those of the input's end."""
+def _outcomes(evaluator: Any, log: Any, first: int, next_seq: int, step: int) -> Iterator[tuple[Any, int, int]]:
+    """(changes, rows, least t) of each table of at most `step` rows, as a job takes them, then those of the input's end."""
     import pyarrow.compute as pc
 
     least = 2**62
     for segment in log.read(first, next_seq):
-        for begin in range(0, segment.num_rows, STEP_ROWS):
-            table = segment.slice(begin, STEP_ROWS)
+        for begin in range(0, segment.num_rows, step):
+            table = segment.slice(begin, step)
             least = pc.min(table.column("t")).as_py()
             yield evaluator.process(table).changes, table.num_rows, least
     yield evaluator.finish().changes, 0, least

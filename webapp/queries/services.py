@@ -26,7 +26,7 @@ from webapp.feeds.models import Feed
 from webapp.feeds.selectors import regions_of_feed
 from webapp.queries.derivation import derive_faults, out_of_sight, refuse_if_derived_from, seen_by_owner, upstream_of, with_upstream
 from webapp.queries.families import kinds_of
-from webapp.queries.following import dependents_follow, follow_sharing, versions_renew
+from webapp.queries.following import dependents_follow, follow_sharing, namesakes_follow, versions_renew
 from webapp.queries.models import Calls, Query, QueryStop, Severity
 from webapp.queries.references import frozen, named_regions, stands_alone
 from webapp.queries.selectors import names_used, queries_held, rate_faults
@@ -96,9 +96,7 @@ def query_register(  # noqa: PLR0913 -- the columns of a query, each by its name
         query.regions.set(names_used(feed, named_regions(specification), user=owner))
         query.derives_from.set(upstream_of(feed=feed, document=specification, user=owner).values())
     add_versions([(query, ready)], feed_version, owner)
-    # Queries that derived from a removed query of this name derive from this one.
-    namesakes = Query.objects.filter(feed=feed, name=name, deleted_at__isnull=False, derived_by__isnull=False).values_list("pk", flat=True)
-    dependents_follow(changed=list(namesakes), feed_version=feed_version, user=owner)
+    namesakes_follow(feed=feed, names=[name], feed_version=feed_version, user=owner)
     # Within this transaction: a separate one would need another write to disk.
     record("query.create", query)
     return query
@@ -154,8 +152,7 @@ def _register_plain(owner: User, feed: Feed, documents: Mapping[int, Mapping[str
         [Query(owner=owner, feed=feed, family=one["specification"]["family"], **one) for one in documents.values()], batch_size=500
     )
     add_versions([(query, query.specification) for query in queries], feed_version, owner)
-    namesakes = Query.objects.filter(feed=feed, name__in=names, deleted_at__isnull=False, derived_by__isnull=False).values_list("pk", flat=True)
-    dependents_follow(changed=list(namesakes), feed_version=feed_version, user=owner)
+    namesakes_follow(feed=feed, names=names, feed_version=feed_version, user=owner)
     record_all("query.create", queries)
     return dict(zip(documents, queries, strict=True))
 

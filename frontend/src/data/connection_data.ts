@@ -20,6 +20,8 @@ export interface Known {
   latenessMs: number;
   /** Milliseconds since the newest rows were processed; null before any. */
   restMs: number | null;
+  /** Rows wait, and have for a while. */
+  isStalled: boolean;
 }
 
 /** How long beyond the feed's lateness before it counts as behind. */
@@ -37,6 +39,7 @@ export function connectionStatus(known: Known): ConnectionStatus {
   if (!known.isClockLive) return "past";
   if (known.silentMs > SILENT_MS) return "silent";
   if (!WORKING.has(known.job)) return "down";
+  if (known.isStalled) return "behind";
   if (known.restMs === null) return "empty";
   if (known.restMs > QUIET_MS) return "ended";
   return known.lagMs !== null && known.lagMs > known.latenessMs + BEHIND_MS ? "behind" : "live";

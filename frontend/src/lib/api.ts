@@ -144,6 +144,18 @@ export async function getAll<T>(path: string, inner: Parser<T>, most = 5000, sig
   return rows;
 }
 
+/** The wanted results of the first page that has some, among at most `most` pages. */
+export async function getFirst<T>(path: string, inner: Parser<T>, isWanted: (row: T) => boolean, most: number): Promise<T[]> {
+  let next: string | null = path;
+  for (let i = 0; next !== null && i < most; i++) {
+    const one: Page<T> = await get(next, page(inner));
+    const wanted = one.results.filter(isWanted);
+    if (wanted.length > 0) return wanted;
+    next = one.next === null ? null : sameOrigin(one.next);
+  }
+  return [];
+}
+
 /** Links of a page may name the host as the server sees it; only their path is used. */
 function sameOrigin(link: string): string {
   const url = new URL(link, location.href);

@@ -42,6 +42,7 @@ export interface StatusFrame {
   job: unknown;
   /** When the newest rows were processed, by the wall clock; null before any. */
   updated_at: number | null;
+  stalled_at: number | null;
 }
 export interface ResyncFrame {
   type: "resync";
@@ -90,6 +91,7 @@ export const FRAMES: { [T in Frame["type"]]: Parser<FrameOf<T>> } = {
     rate: nullable(number),
     job: anything,
     updated_at: nullable(moment),
+    stalled_at: nullable(moment),
   }),
   resync: record({ type: is("resync"), feed: string }),
   error: record({ type: is("error"), code: (value) => String(value), message: otherwise(string, "") }),

@@ -50,6 +50,7 @@ const parameters = new URLSearchParams(location.search);
 const CHECK_AFTER_MS = 350;
 /** Hovering over many answers in passing fetches nothing. */
 const POINTED_AT_MS = 120;
+const FEED_FIELD = "query-feed";
 /** `?from=file`: one query for each region of a file. The form then edits their template, for families that watch one region. */
 const isBulk = stored === null && parameters.get("from") === "file";
 const offered = questionsOf(isBulk ? families.filter(isCrossing) : families);
@@ -96,6 +97,8 @@ class QueryPage {
   private isTried = stored !== null;
   /** The reader has entered something that is not stored: leaving the page asks first. */
   private isEdited = false;
+  /** How many queries the file gives; null: not known yet. */
+  private registrable: number | null = null;
   private readonly explained = new Latest<[rows: Detection[], now: number]>(
     (signal, rows, now) =>
       explainAnswer(this.map.feedMap, rows, { feed: this.feed, zone: shell.me.time_zone, now, colour: queryColour("preview") }, signal),
@@ -161,8 +164,17 @@ class QueryPage {
             h("span", {}, t("You can preview a query here, but not register it: that takes the role analyst in a team.")),
           )
         : null;
-    replace(shell.root, queryHead({ stored, earlier: this.earlier, isBulk, save: this.save }), notice, this.body);
-    left.addEventListener("input", () => (this.isEdited = true));
+    replace(
+      shell.root,
+      queryHead({ stored, earlier: this.earlier, isBulk, save: this.save, onRemoved: () => (this.isEdited = false) }),
+      notice,
+      this.body,
+    );
+    left.addEventListener("input", ({ target }) => {
+      // Another feed is another page, which begins anew.
+      if (!(target instanceof HTMLSelectElement && target.id === FEED_FIELD)) this.isEdited = true;
+      this.bulk?.changed();
+    });
     window.addEventListener("beforeunload", (event) => {
       if (this.isEdited) event.preventDefault();
     });
@@ -239,19 +251,21 @@ class QueryPage {
   private general(): HTMLElement {
     const feed = h(
       "select",
-      { class: "select", id: "query-feed", disabled: stored !== null },
+      { class: "select", id: FEED_FIELD, disabled: stored !== null },
       ...shell.feeds.map((one) =>
         h("option", { value: one.name, selected: one.name === this.feed.name }, one.title === "" ? one.name : one.title),
       ),
     );
-    feed.addEventListener("change", () =>
-      location.assign(address("/queries/new", { feed: feed.value, family: this.question.key, from: isBulk ? "file" : null })),
-    );
+    feed.addEventListener("change", () => {
+      location.assign(address("/queries/new", { feed: feed.value, family: this.question.key, from: isBulk ? "file" : null }));
+      // For a reader who stays.
+      feed.value = this.feed.name;
+    });
     return h(
       "section",
       { class: "form-section form-general" },
       isBulk ? null : h("div", { class: "field grow", "data-pointer": "/name" }, h("label", { for: "query-name" }, t("Name")), this.name),
-      h("div", { class: "field", "data-pointer": "/feed" }, h("label", { for: "query-feed" }, t("Feed")), feed),
+      h("div", { class: "field", "data-pointer": "/feed" }, h("label", { for: FEED_FIELD }, t("Feed")), feed),
     );
   }
 
@@ -296,9 +310,12 @@ class QueryPage {
       onChange: (isOther) => {
         // The reader may have chosen another card while the feed's queries were loading.
         if (this.derive !== field) return;
-        this.isEdited = true;
         if (isOther) void this.widened();
         else this.changed();
+        this.isEdited = true;
+      },
+      onProposal: () => {
+        if (this.derive === field) void this.widened();
       },
     });
     return field;
@@ -328,6 +345,7 @@ class QueryPage {
   }
 
   private ready(count: number | null): void {
+    this.registrable = count;
     this.save.disabled = count === null || count === 0;
     replace(
       this.save,
@@ -343,7 +361,10 @@ class QueryPage {
   private async storeAll(bulk: BulkView): Promise<void> {
     this.save.disabled = true;
     const answer = await bulk.register();
-    if (answer === null) return;
+    if (answer === null) {
+      this.ready(this.registrable);
+      return;
+    }
     this.isEdited = false;
     location.assign(address("/queries/", { feed: this.feed.name, registered: answer.registered }));
   }
@@ -354,6 +375,7 @@ class QueryPage {
   }
 
   private changed(): void {
+    this.bulk?.changed();
     this.preview.changed();
     this.judged.after(CHECK_AFTER_MS);
   }

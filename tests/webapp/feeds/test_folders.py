@@ -100,6 +100,15 @@ def test_unreadable_files_are_moved_to_failed_with_the_reason(feed: Feed, inbox:
     assert "Compressed file ended" in (folder / "failed" / "d.csv.gz.reason.txt").read_text()
 
 
+def test_names_that_are_not_utf_8_are_read_and_reported(feed: Feed, inbox: Inbox, folder: Path) -> None:
+    (folder / os.fsdecode(b"H\xe4fen.csv")).write_text(CSV)
+    (folder / os.fsdecode(b"H\xe4fen.txt")).write_text("?")
+    inbox.scan([feed], budget_s=60)
+    assert times(feed) == [*range(8)]
+    assert [os.fsencode(path.name) for path in (folder / "done").iterdir()] == [b"H\xe4fen.csv"]
+    assert r"H\xe4fen.txt" in feed.events.get(kind="unreadable").text
+
+
 def test_a_file_of_the_same_name_is_new_data_and_overwrites_nothing(feed: Feed, inbox: Inbox, folder: Path) -> None:
     for _ in range(2):
         (folder / "1.csv").write_text(CSV)

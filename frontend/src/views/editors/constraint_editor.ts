@@ -182,6 +182,7 @@ class ConstraintEditor implements FamilyEditor {
   }
 
   private unknown(error: unknown): void {
+    this.closure = null;
     replace(this.note, h("p", { class: "notice notice-high" }, icon("circle-alert"), h("span", {}, reason(error))));
   }
 
@@ -206,7 +207,7 @@ class ConstraintEditor implements FamilyEditor {
     const tabs = VIEWS.map(([view, text, name]) =>
       h(
         "button",
-        { type: "button", "aria-pressed": String(view === this.view), "data-view": view, onClick: () => this.turn(view) },
+        { type: "button", "aria-pressed": String(view === this.view), "data-view": view, onClick: () => void this.turn(view) },
         icon(name),
         text,
       ),
@@ -223,8 +224,11 @@ class ConstraintEditor implements FamilyEditor {
     this.drawGraph();
   }
 
-  private turn(view: View): void {
+  private async turn(view: View): Promise<void> {
     if (view === this.view) return;
+    // The analysis, from which the other form comes, follows the last change by a pause and a request.
+    if (this.question.isAsking) await this.question.now(this.view === "text");
+    if (this.isClosed) return;
     if (this.view === "text" && (this.closure === null || this.closure.document === null)) {
       toast(t("Correct the text first: the graph shows its content."), "critical");
       return;
@@ -255,7 +259,11 @@ class ConstraintEditor implements FamilyEditor {
 
   private short(): HTMLElement {
     const mutual: Mutual = mutualOf(this.entries) ?? { k: 2, within: null, distance: "", where: [], isDifferent: false };
-    return mutualForm(mutual, this.context, (changed) => this.changed(withMutual(this.entries, changed)));
+    return mutualForm(mutual, this.context, (changed) => {
+      const before = this.entries.variables.length;
+      this.changed(withMutual(this.entries, changed));
+      if (this.entries.variables.length !== before) this.showOptions();
+    });
   }
 
   private drawGraph(): void {

@@ -3,7 +3,7 @@
 import { answerCounts, countedStretches, countWithin, type AnswerCounts } from "../../data/answer_counts";
 import { Coverage } from "../../data/coverage";
 import type { Interval } from "../../data/interval";
-import { get, getAll, page, query as address } from "../../lib/api";
+import { get, getAll, getFirst, page, query as address } from "../../lib/api";
 import { Latest } from "../../lib/latest";
 import { detection, type Detection } from "../../lib/shapes";
 
@@ -15,6 +15,10 @@ const FILL_WAIT_MS = 150;
 /** How many answers are fetched for a step to the next one, and for how many selected entities. */
 const BESIDE = 100;
 const MOST_ENTITIES = 10;
+/** An address names at most this many queries; of more, pages of all queries are searched. */
+const MOST_NAMED = 200;
+const FULL_PAGE = 1_000;
+const MOST_PAGES = 20;
 
 export interface AnswerLoadingHandlers {
   present: () => number;
@@ -105,14 +109,17 @@ export class AnswerLoading {
 
   /** A page of answers beside `t`, nearest first. The server's cursor is a start and a key: this one is after, or before, all keys. */
   private async beside(t: number, direction: 1 | -1, entity: string | null, queries: readonly string[]): Promise<Detection[]> {
+    const isNamed = queries.length <= MOST_NAMED;
     const path = address("detections/", {
       feed: this.feed,
       entity,
       order: direction === 1 ? "start" : "-start",
       cursor: direction === 1 ? `${Math.floor(t)}.${"ff".repeat(16)}` : `${Math.ceil(t)}.`,
-      page_size: BESIDE,
+      page_size: isNamed ? BESIDE : FULL_PAGE,
     });
-    return (await get([path, ...queries.map((id) => `query=${id}`)].join("&"), page(detection))).results;
+    if (isNamed) return (await get([path, ...queries.map((id) => `query=${id}`)].join("&"), page(detection))).results;
+    const wanted = new Set(queries);
+    return getFirst(path, detection, (row) => wanted.has(row.query), MOST_PAGES);
   }
 
   /** Loads the answers that hold at `t`, for a time with too many answers to load all. */

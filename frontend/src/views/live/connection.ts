@@ -12,7 +12,7 @@ const LOOK_EVERY_MS = 1_000;
 const TITLES: Record<Exclude<ConnectionStatus, "ended">, string> = {
   past: t("The page shows the past; press to go back to live"),
   live: t("Connected: answers appear as they are found"),
-  behind: t("Events arrive later than they happened: see Feeds"),
+  behind: t("Rows wait to be processed, or arrive later than they happened: see Feeds"),
   empty: t("Nothing has been received yet: load a file, or send rows (see Feeds)"),
   down: t("Rows are kept, and nothing is found in them until the feed's job runs again: see Feeds"),
   silent: t(
@@ -33,6 +33,8 @@ export class ConnectionView {
   private job: unknown = "running";
   /** When the newest rows were processed, by the wall clock; undefined before the first status. */
   private rowsAt: number | null | undefined;
+  /** Since when rows wait unprocessed. */
+  private stalledAt: number | null = null;
   private heardAt = performance.now();
   private connection: ConnectionState = "connecting";
   private isLoaded = false;
@@ -53,6 +55,7 @@ export class ConnectionView {
     this.lag = status.max_t === null || !isOnTheWallClock ? null : Date.now() - status.max_t;
     this.job = status.job;
     this.rowsAt = status.updated_at;
+    this.stalledAt = status.stalled_at;
     this.heardAt = performance.now();
     this.show();
   }
@@ -79,7 +82,7 @@ export class ConnectionView {
   private show(): void {
     const silentMs = performance.now() - this.heardAt;
     const now = Date.now();
-    const { connection, isLoaded, job, rowsAt, lag: lagMs } = this;
+    const { connection, isLoaded, job, rowsAt, stalledAt, lag: lagMs } = this;
     const kind = connectionStatus({
       connection,
       isLoaded,
@@ -90,11 +93,12 @@ export class ConnectionView {
       latenessMs: this.feed.lateness,
       // Until the first status the page does not know, and assumes the usual.
       restMs: rowsAt === undefined ? 0 : rowsAt === null ? null : now - rowsAt,
+      isStalled: stalledAt !== null,
     });
     const texts: Record<ConnectionStatus, string> = {
       past: this.past ?? "",
       live: t("Live"),
-      behind: t("Behind {formatRough}", { formatRough: formatRough(this.lag ?? 0) }),
+      behind: t("Behind {formatRough}", { formatRough: formatRough(lagMs ?? now - (stalledAt ?? now)) }),
       ended: t("Last row {ago}", { ago: formatAgo(rowsAt ?? now, now) }),
       empty: t("No rows yet"),
       down: t("Job is down"),

@@ -119,6 +119,8 @@ export class AlertsView {
       );
       element.addEventListener("click", () => {
         this.severity = one;
+        // As a field would: the form has changed.
+        element.dispatchEvent(new Event("input", { bubbles: true }));
         for (const other of buttons) other.setAttribute("aria-pressed", String(other === element));
         this.showChannels();
       });

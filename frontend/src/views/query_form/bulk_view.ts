@@ -15,11 +15,13 @@ import { t } from "../../lib/texts";
 
 /** The number of table rows that are rendered. */
 const SHOWN = 300;
+/** A file of thousands of regions is checked as a whole. */
+const CHECK_AFTER_MS = 1_000;
 const BADGES: Record<BulkRow["state"], [string, string]> = {
-  refused: ["badge-critical", "refused"],
-  other: ["badge-high", "differs"],
-  same: ["", "there"],
-  new: ["badge-good", "new"],
+  refused: ["badge-critical", t("refused")],
+  other: ["badge-high", t("differs")],
+  same: ["", t("there")],
+  new: ["badge-good", t("new")],
 };
 
 export interface BulkHandlers {
@@ -50,7 +52,14 @@ export class BulkView {
   private readonly result = h("div", { class: "bulk-result" });
   private file: File | null = null;
   private readonly question = new Latest<[file: File]>(
-    async (signal, file) => this.show(await this.send(file, true, signal)),
+    async (signal, file) => {
+      this.result.setAttribute("aria-busy", "true");
+      try {
+        this.show(await this.send(file, true, signal));
+      } finally {
+        this.result.removeAttribute("aria-busy");
+      }
+    },
     (error) => this.failed(error),
   );
 
@@ -106,15 +115,18 @@ export class BulkView {
 
   /** A dry run of the file with the current form. */
   async check(): Promise<void> {
-    if (this.file === null) return;
-    this.result.setAttribute("aria-busy", "true");
-    await this.question.now(this.file);
-    this.result.removeAttribute("aria-busy");
+    if (this.file !== null) await this.question.now(this.file);
+  }
+
+  /** The form has changed: a dry run after a pause. */
+  changed(): void {
+    if (this.file !== null) this.question.after(CHECK_AFTER_MS, this.file);
   }
 
   /** Registers; returns the response, or null if it was refused (after showing why). */
   async register(): Promise<BulkAnswer | null> {
     if (this.file === null) return null;
+    this.question.drop();
     try {
       return await this.send(this.file, false);
     } catch (error) {
@@ -125,7 +137,7 @@ export class BulkView {
   }
 
   private send(file: File, isDry: boolean, signal?: AbortSignal): Promise<BulkAnswer> {
-    const { severity, alert_kinds, enabled, channels } = this.handlers.settings();
+    const { severity, alert_kinds, enabled, channels, calls, calls_per_hour } = this.handlers.settings();
     const form = new FormData();
     const fields = {
       feed: this.feed.name,
@@ -135,6 +147,8 @@ export class BulkView {
       severity,
       alert_kinds: JSON.stringify(alert_kinds),
       enabled: String(enabled),
+      calls,
+      ...(calls_per_hour === null ? {} : { calls_per_hour: String(calls_per_hour) }),
       partial: String(this.partial.checked),
       dry_run: String(isDry),
     };

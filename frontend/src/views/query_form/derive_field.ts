@@ -31,6 +31,8 @@ export interface DeriveOptions {
   value: unknown;
   /** `isOther`: the first event was added or the last removed, so that the feed has other columns for this query. */
   onChange: (isOther: boolean) => void;
+  /** The first event was added automatically: the feed has other columns, and the reader has changed nothing. */
+  onProposal: () => void;
 }
 
 /** Kinds of answers to choose from; a kind that the query does not give stays visible until another is chosen. */
@@ -105,7 +107,7 @@ export class DeriveField {
     if (this.events.length > 0 || this.rows === null || this.rows.length === 0) return;
     this.events = [freshEvent(this.rows[0], [])];
     this.render();
-    this.options.onChange(true);
+    this.options.onProposal();
   }
 
   private add(rows: readonly QueryRow[]): void {

@@ -11,22 +11,26 @@ import { confirmDanger } from "../dialog_view";
 import { fail } from "../shell_view";
 import { showVersions } from "./versions_dialog";
 
-/** `stored`: null for a new query; `earlier`: the version shown instead of the newest; `save`: the button that stores it. */
+/** `stored`: null for a new query; `earlier`: the version shown instead of the newest; `save`: the button that stores it;
+ * `onRemoved` is called before the page is left. */
 interface Shown {
   stored: QueryRow | null;
   earlier: QueryVersion | null;
   isBulk: boolean;
   save: HTMLButtonElement;
+  onRemoved: () => void;
 }
 
-export function queryHead({ stored, earlier, isBulk, save }: Shown): HTMLElement {
+export function queryHead({ stored, earlier, isBulk, save, onRemoved }: Shown): HTMLElement {
   const title = stored !== null ? stored.name : isBulk ? t("Queries from a file") : t("New query");
   const actions: HTMLElement[] = [];
   if (stored !== null) {
     actions.push(linkButton(t("Duplicate"), address("/queries/new", { copy: stored.id }), "copy", "button-quiet"));
     actions.push(button(t("Versions"), { icon: "history", kind: "button-quiet", onClick: () => void showVersions(stored) }));
     if (stored.editable)
-      actions.push(button(t("Remove"), { icon: "trash-2", kind: "button-quiet button-danger", onClick: () => void remove(stored) }));
+      actions.push(
+        button(t("Remove"), { icon: "trash-2", kind: "button-quiet button-danger", onClick: () => void remove(stored, onRemoved) }),
+      );
   }
   // An earlier version is read-only: saved, it would become the newest.
   if (stored?.editable !== false && earlier === null) actions.push(save);
@@ -47,7 +51,7 @@ export function queryHead({ stored, earlier, isBulk, save }: Shown): HTMLElement
   );
 }
 
-async function remove(row: QueryRow): Promise<void> {
+async function remove(row: QueryRow, onRemoved: () => void): Promise<void> {
   if (
     !(await confirmDanger(
       t("Remove this query?"),
@@ -61,7 +65,9 @@ async function remove(row: QueryRow): Promise<void> {
       await call(address(`queries/${row.id}/`, { stop_dependents: stop ? "true" : null }), { method: "DELETE" });
       return true;
     }, t("Remove it and stop them"));
-    if (done !== null) location.assign("/queries/");
+    if (done === null) return;
+    onRemoved();
+    location.assign("/queries/");
   } catch (error) {
     fail(error);
   }

@@ -65,6 +65,11 @@ def test_each_region_of_a_file_becomes_a_query_in_one_version_of_the_set(send: C
     assert all(v.specification == v.document == v.query.specification for v in versions)
 
 
+def test_messages_of_the_queries_can_be_limited(send: Callable[..., Any]) -> None:
+    assert send(calls="once", calls_per_hour=5).status_code == 201
+    assert set(Query.objects.values_list("calls", "calls_per_hour")) == {("once", 5)}
+
+
 def test_registering_the_same_file_again_changes_nothing(send: Callable[..., Any], feed: Feed) -> None:
     first = send().json()
     again = send()

@@ -15,6 +15,8 @@ from engine.model.faults import Refused
 from tests.webapp.conftest import BORDER, SQUARE
 from webapp.accounts.models import Membership
 from webapp.feeds.models import Feed
+from webapp.feeds.region_files import Feature
+from webapp.queries.bulk import queries_register
 from webapp.queries.models import Query, QueryVersion
 from webapp.queries.regions import region_update
 from webapp.queries.selectors import versions_running
@@ -158,6 +160,15 @@ def test_a_new_query_replaces_a_removed_one_of_the_same_name(people: SimpleNames
     again = query_register(owner=people.owner, feed=feed, name="In and out", specification=BORDER, team=people.harbour)
     assert running(feed) == {"In and out": 1, "twice": 3, "four times": 3}
     assert QueryVersion.objects.get(query=graph.second, version=3).specification["derive"]["came"]["query"] == str(again.pk)
+
+
+def test_a_query_from_a_file_replaces_a_removed_one_of_the_same_name(people: SimpleNamespace, feed: Feed, graph: SimpleNamespace) -> None:
+    query_remove(query=graph.first, user=people.owner, stop_dependents=True)
+    features = [Feature(1, "In and out", SQUARE)]
+    template = {"family": "border", "version": 1}
+    registered = queries_register(owner=people.owner, feed=feed, template=template, features=features, team=people.harbour)
+    assert [query.name for query in registered.queries] == ["In and out"]
+    assert running(feed) == {"In and out": 1, "twice": 3, "four times": 3}
 
 
 def of_others(people: SimpleNamespace, feed: Feed, query: Query) -> Query:

@@ -12,6 +12,7 @@ from tests.webapp.conftest import BORDER
 from webapp.accounts.services import token_create
 from webapp.cage import places
 from webapp.cage.warm_pool import ENGINE
+from webapp.feeds.logs import folder_of_logs
 from webapp.queries import preview as previews
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db]
@@ -48,6 +49,17 @@ def test_only_the_span_asked_for_is_read(
     received(feed, crossings((600_000, -5), (601_000, 5)))
     found = ask(client_of(people.owner), minutes=1).json()
     assert [row["start"] for row in found["answers"]] == [601_000]
+
+
+def test_many_answers_are_a_limit_of_the_preview_and_not_of_the_query(
+    feed: Any, received: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    received(feed, crossings((1000, -5), (2000, 5), (3000, 6), (4000, 50)))
+    request = {"log_root": folder_of_logs(feed), "feed": feed.engine_feed().to_json(), "specification": BORDER, "span": 60_000, "above": {}}
+    monkeypatch.setattr(previews, "ANSWERS_FOUND", 1)
+    assert previews.run(request) == {"too_many": 4}
+    monkeypatch.setattr("engine.runtime.steps.MOST_ANSWERS", 0)
+    assert "finds more than 0 answers" in str(previews.run(request)["stopped"])
 
 
 def test_stored_regions_may_be_named(

@@ -61,10 +61,10 @@ class Family:
         chosen = self._own("kinds_of")
         return list(self.kinds) if chosen is None else list(chosen(document))
 
-    def notices_of(self, document: Mapping[str, Any]) -> list[str]:
-        """What of a checked specification changes no answer, in sentences."""
+    def notices_of(self, document: Mapping[str, Any], feed: Any) -> list[str]:
+        """What of a checked specification changes no answer on this feed, or may not mean what it seems to, in sentences."""
         notices = self._own("notices_of")
-        return [] if notices is None else list(notices(document))
+        return [] if notices is None else list(notices(document, feed))
 
     def region_names_in_text(self, document: Mapping[str, Any]) -> set[str]:
         """The regions that the text of an unchecked specification names, where the family has texts."""

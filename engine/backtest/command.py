@@ -10,6 +10,7 @@ from typing import Any
 
 from engine.backtest.documents import Stop
 from engine.backtest.evaluation import backtest
+from engine.model.feed import LARGEST_TIME
 
 REFUSED = 2
 """Exit status for a refused document or unreadable input."""
@@ -33,7 +34,7 @@ def add_options(options: argparse.ArgumentParser) -> None:
     options.add_argument("--map", default="", metavar="a=b,...", help="the feed's column a is the file's column b, or b+c: both, joined by /")
     options.add_argument("--regions", type=Path, metavar="FILE.geojson", help="stored regions by name: features with a `name`")
     options.add_argument("--arrival", metavar="COLUMN", help="deliver rows in the order of this column instead of file order")
-    options.add_argument("--until", type=_whole, metavar="T", help="move the clock on to T after the last event")
+    options.add_argument("--until", type=_time, metavar="T", help="move the clock on to T after the last event")
     options.add_argument("--runtime", choices=("local", "spark"), default="local")
     options.add_argument("--partitions", type=_positive, default=1, metavar="N", help="how many partitions share the entities")
     options.add_argument("--batch-rows", type=_positive, metavar="N", help="rows evaluated at once")
@@ -49,6 +50,13 @@ def _whole(text: str) -> int:
         return int(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number; times and spans are in the unit of t") from None
+
+
+def _time(text: str) -> int:
+    number = _whole(text)
+    if abs(number) >= LARGEST_TIME:
+        raise argparse.ArgumentTypeError("must lie between -2^61 and 2^61, like t")
+    return number
 
 
 def _natural(text: str) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,6 +14,10 @@ from engine.model.faults import Refused
 if TYPE_CHECKING:
     from engine.model.feed import Feed
     from engine.operator import RegisteredQuery
+
+
+_TRIGGER = re.compile(r"(\s|--[^\n]*\n)*CREATE\s+TRIGGER\b", re.IGNORECASE)
+"""How the text of a trigger begins; comments may come before."""
 
 
 class Stop(Exception):
@@ -121,6 +126,6 @@ def read_specification(path: Path) -> Any:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise Stop(f"{path}: {error.strerror if isinstance(error, OSError) else 'the file is not UTF-8 text'}") from error
-    if text.lstrip()[:14].upper() == "CREATE TRIGGER":
+    if _TRIGGER.match(text):
         return {"family": "constraint", "version": 1, "trigger": text}
     return read_json(path)

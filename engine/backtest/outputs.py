@@ -31,6 +31,8 @@ def check_outputs(options: argparse.Namespace, events: Sequence[Path]) -> None:
         path = getattr(options, name)
         if path is not None and not path.resolve().parent.is_dir():
             raise Stop(f"--{name.replace('_', '-')}: {path}: there is no such folder")
+        if path is not None and path.is_dir():
+            raise Stop(f"--{name.replace('_', '-')}: {path}: this is a folder; name a file")
     taken = {path.resolve() for path in (*options.query, options.feed, options.regions, *events) if path is not None}
     for name in ("out", "dead_letters", "windows", "stats"):
         path = getattr(options, name)
@@ -93,6 +95,8 @@ class WindowFile:
         calculus_queries = [query for query in run.queries if run.documents[query.id]["family"] == "calculus"]
         if not calculus_queries:
             raise Stop("--windows: none of the queries is of the family calculus; the others have no windows")
+        if deriving := [query.id for query in calculus_queries if query.sources]:
+            raise Stop(f"--windows: the windows of {deriving[0]!r} cannot be written: it takes answers of other queries as events; leave it out")
         self._feed = run.feed
         self._replays = [WindowReplay(query, run.feed) for query in calculus_queries]
         self._gate = Gate(run.feed)

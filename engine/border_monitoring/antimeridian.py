@@ -56,6 +56,9 @@ def _polygon_span(moves: Moves, i: int, shape: Shape) -> tuple[Fraction, Fractio
         return None
     px, py, qx, qy = (Fraction(float(v)) for v in (*p, *q))
     turn = 360 if qx < px else -360
+    if qx + turn == px and qy == py:
+        # From the meridian 180 to itself under its other name.
+        return None
     contacts = [s for ax, ay in ((px, qx + turn), (px - turn, qx)) for edge in shape.edges.tolist() for s in edge_contacts(edge, ax, py, ay, qy)]
     return (min(contacts), max(contacts)) if contacts else None
 
@@ -66,4 +69,6 @@ def _circle_span(moves: Moves, i: int, circle: Circle) -> tuple[float, float] | 
     if (ends <= circle.radius).any():
         return None
     q[0] += 360.0 if q[0] < p[0] else -360.0
+    if (p == q).all():
+        return None
     return geodesic_contacts(p, q, circle)

@@ -181,7 +181,7 @@ class _Reader:
             return
         before = len(context.faults)
         op = context.at(1).choice(parts[1], OPERATORS)
-        if any(self.names_columns(parts[i]) for i in (0, 2)):
+        if any(self.is_sum(parts[i], parts[2 - i]) for i in (0, 2)):
             self.read_sums(k, parts, op, between, context)
             return
         left, right = self.operand(parts[0], context.at(0)), self.operand(parts[2], context.at(2))
@@ -202,12 +202,19 @@ class _Reader:
         elif right is not None:
             self.with_constant(right, FLIPPED[op], parts[0], context.at(0), context)
 
-    def names_columns(self, value: Any) -> bool:
-        """Whether a text contains the name of a variable's column and something more."""
-        if not isinstance(value, str):
+    def is_sum(self, value: Any, other: Any) -> bool:
+        """Whether a side contains the name of a variable's column and something more.
+
+        A column that the feed does not have is a fault of the sum, unless `other` is a column of text: then the side is a constant.
+        """
+        if not isinstance(value, str) or NAMED.fullmatch(value.strip()) is not None:
             return False
-        named = [(name, column) for name, column in NAMED.findall(value) if name in self.names]
-        return bool(named) and NAMED.fullmatch(value.strip()) is None
+        columns = [column for name, column in NAMED.findall(value) if name in self.names]
+        return any(column in self.context.feed.types for column in columns) or (bool(columns) and not self.is_text(other))
+
+    def is_text(self, value: Any) -> bool:
+        found = NAMED.fullmatch(value.strip()) if isinstance(value, str) else None
+        return found is not None and found[1] in self.names and self.context.feed.types.get(found[2]) is ColumnType.STRING
 
     def read_sums(self, k: int, parts: Sequence[Any], op: str | None, between: Sequence[int], context: Context) -> None:
         before = len(context.faults)
@@ -271,7 +278,8 @@ class _Reader:
                 context.fault(unknown_name(name, self.names, what=Message("variable")))
             return None
         if column not in types:
-            context.fault(unknown_name(column, types, what=Message("column")))
+            if _NAME.fullmatch(column):
+                context.fault(unknown_name(column, types, what=Message("column")))
             return None
         return self.names.index(name), column
 

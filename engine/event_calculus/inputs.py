@@ -100,7 +100,8 @@ def _values(rows: pa.RecordBatch, symbols: Symbols, cache: dict[str, Column]) ->
     key = "#" + VALUE
     if key not in cache:
         column = _column(rows, VALUE, symbols, cache)
-        cache[key] = column if column.dtype == np.float64 else np.where(column < 0, symbols.code("true"), column)
+        codes = symbols.encode_numbers(column) if column.dtype == np.float64 else column
+        cache[key] = np.where(codes < 0, symbols.code("true"), codes)
     return cache[key]
 
 

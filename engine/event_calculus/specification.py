@@ -20,7 +20,7 @@ from engine.event_calculus.synopsis import INPUTS, SynopsisSpec, read_synopsis
 from engine.event_calculus.syntax import Indicator
 from engine.model.conditions import Conditions
 from engine.model.faults import unknown_name
-from engine.model.feed import ColumnType, Crs, TimeUnit
+from engine.model.feed import ColumnType, Crs, Feed, TimeUnit
 from engine.model.messages import Message
 from engine.model.region import Region
 
@@ -79,7 +79,7 @@ def check(document: Mapping[str, Any], context: Context) -> CalculusSpecificatio
         return None
     inputs = _all_inputs(program, declared, context.at("inputs"))
     outputs = _outputs(document, program, context)
-    notices = _notices(document, program)
+    notices = [*_notices(document, program), *_short_window(settings, context.feed)]
     if "outputs" in document:
         program = replace(program, outputs=())
     areas = _areas(program, given, context)
@@ -238,16 +238,28 @@ def _outputs_of(document: str) -> tuple[str, ...]:
     return () if program is None else _default_outputs(program)
 
 
-def notices_of(document: Mapping[str, Any]) -> list[str]:
-    """The parts of a document's program that change no answer, each with its place; empty if the program cannot be read."""
+def notices_of(document: Mapping[str, Any], feed: Feed) -> list[str]:
+    """The parts of a document's program that change no answer, each with its place, and a window that is too short for late rows; empty if the
+    program cannot be read.
+    """
     program = _readable(document)
-    return [] if program is None else _notices(document, program)
+    return [] if program is None else [*_notices(document, program), *_short_window(_settings(document, Context(feed, {})), feed)]
 
 
 def _notices(document: Mapping[str, Any], program: Program) -> list[str]:
     own = [str(Message("ignored: outputEntity; the specification names its outputs itself"))] if "outputs" in document and program.outputs else []
     empty = [] if document.get("outputs") or _default_outputs(program) else [str(Message("no answers: the program defines no fluent and no event"))]
     return [*map(str, program.notices), *own, *empty]
+
+
+def _short_window(settings: Settings | None, feed: Feed) -> list[str]:
+    if settings is None or settings.window >= settings.step + feed.lateness:
+        return []
+    late = Message(
+        "the window is shorter than its step and the feed's lateness ({lateness}) together: rows that come late may be too old for it",
+        lateness=feed.lateness,
+    )
+    return [str(late)]
 
 
 def _default_outputs(program: Program) -> tuple[str, ...]:

@@ -12,6 +12,8 @@ from engine.model.messages import Message
 from engine.model.region import Region
 
 AT_LEAST, AT_MOST = ">=", "<="
+MOST_ENTITIES = 1_000_000_000
+"""A greater number is a mistake: no feed has as many entities."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ def _count(value: Any, context: Context) -> tuple[str, int]:
     pair = context.items(value, least=2, most=2, what=Message('parts: ">=" or "<=", and a number of entities'))
     if not pair:
         return AT_LEAST, 1
-    op, n = context.at(0).choice(pair[0], (AT_LEAST, AT_MOST)), context.at(1).integer(pair[1], least=0)
+    op, n = context.at(0).choice(pair[0], (AT_LEAST, AT_MOST)), context.at(1).integer(pair[1], least=0, most=MOST_ENTITIES)
     if op == AT_LEAST and n == 0:
         context.at(1).fault(Message('must be at least 1 with ">=": a count is never below 0'))
     return op or AT_LEAST, n or 0

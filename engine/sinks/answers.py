@@ -103,14 +103,20 @@ class AnswerFile:
 def _keyed(changes: pa.Table) -> pa.Table:
     """The changes as one chunk with flat columns to sort and compare by."""
     rows = changes.combine_chunks()
-    entities = pc.binary_join(rows.column("entities").combine_chunks(), "\x00")
+    entities = _joined(rows.column("entities").combine_chunks())
     value = pc.coalesce(rows.column("value"), rows.column("score").cast(pa.string()), pa.scalar("", pa.string()))
     return (
         rows.append_column("$end", pc.fill_null(rows.column("end"), _NO_END))
-        .append_column("$entities", pc.fill_null(entities, ""))
+        .append_column("$entities", entities)
         .append_column("$value", value)
         .append_column("$evidence", _evidence_key(rows.column("evidence")))
     )
+
+
+def _joined(entities: pa.ListArray) -> pa.Array:
+    """The entities as one text; an event that was made of an answer without entities has none."""
+    names = pa.ListArray.from_arrays(entities.offsets, pc.fill_null(entities.values, ""))
+    return pc.binary_join(names, "\x00")
 
 
 def _evidence_key(evidence: pa.ChunkedArray) -> pa.Array:

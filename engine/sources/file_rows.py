@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -92,6 +93,8 @@ def _read_parquet(path: Path, columns: Columns, rows: int | None) -> Iterator[Pi
 
     with _opened(path, mapped=rows is None) as raw, pq.ParquetFile(raw, pre_buffer=False) as file:
         names = file.schema_arrow.names
+        if twice := [name for name, count in Counter(names).items() if count > 1]:
+            raise Unreadable(Message("Two columns have the same name: {names}.", names=", ".join(map(repr, twice))[:200]))
         present = columns.present(names)
         for batch in file.iter_batches(rows or PARQUET_ROWS, columns=columns.needed(present, names)):
             table = with_joined(pa.Table.from_batches([batch]), present.values())

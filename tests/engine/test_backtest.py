@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -252,3 +253,71 @@ def test_an_input_event_of_a_program_that_never_occurs_is_reported(folder: Folde
     assert folder.run(queries=("rules.json",)) == 0
     (warned,) = [line for line in capsys.readouterr().err.splitlines() if "warning" in line]
     assert "rules: no row is an event 'exit'" in warned and "did you mean 'exxit'" in warned
+
+
+def test_a_move_from_the_meridian_180_to_its_other_name_is_no_crossing(folder: Folder) -> None:
+    folder.write("feed.json", {"name": "g", "crs": "geographic", "time": "ticks"})
+    region = {"type": "Polygon", "coordinates": [[[-1, 0], [1, 0], [1, 10], [-1, 10], [-1, 0]]]}
+    folder.write("box.json", {"family": "border", "segments": True, "region": region})
+    folder.write("circle.json", {"family": "border", "segments": True, "region": {"center": [0, 5], "radius": 1000}})
+    folder.write("events.csv", "entity,t,x,y\na,1,-180,5\na,2,180,5\na,3,-180,5\na,4,0,5\n")
+    assert folder.run(queries=("box.json", "circle.json")) == 0
+    assert folder.answers() == [("box", "in", ["a"], 4, 4), ("circle", "in", ["a"], 4, 4)]
+
+
+@pytest.mark.parametrize("kind", ["int", "float", "string"])
+def test_a_fluents_row_without_a_value_is_true_whatever_the_columns_type(folder: Folder, kind: str) -> None:
+    folder.write("feed.json", {"name": "f", "crs": "planar", "time": "ticks", "columns": {"value": kind}})
+    program = "holdsFor(w(X)=true, I) :- holdsFor(walking(X)=true, I1), union_all([I1], I)."
+    inputs = {"walking": {"args": ["entity"], "fluent": "points"}}
+    folder.write("w.json", {"family": "calculus", "window": 40, "step": 10, "program": program, "inputs": inputs, "outputs": ["w"]})
+    folder.write("events.csv", "event,entity,t,x,y,value\nwalking,p,13,0,0,\nwalking,p,14,0,0,\nwalking,p,15,0,0,7\n")
+    assert folder.run("--until", "30", queries=("w.json",)) == 0
+    assert folder.answers() == [("w", "w", ["p"], 13, 15)]
+
+
+MARKS = {
+    "family": "calculus", "window": 20, "step": 10, "program": "initiatedAt(busy(X)=true, T) :- happensAt(came(X), T).",
+    "inputs": {"came": {"args": ["entity"]}},
+}  # fmt: skip
+
+
+def test_windows_of_programs_that_take_answers_are_refused(folder: Folder, capsys: pytest.CaptureFixture[str]) -> None:
+    folder.write("marks.json", {**MARKS, "derive": {"came": {"query": "box", "kind": "in", "at": "end"}}})
+    assert folder.run("--windows", str(folder.path / "windows.jsonl"), queries=("box.json", "marks.json")) == 2
+    assert "'marks'" in capsys.readouterr().err
+
+
+def test_a_window_too_short_for_late_rows_is_reported(folder: Folder, capsys: pytest.CaptureFixture[str]) -> None:
+    folder.write("marks.json", {**MARKS, "window": 12})
+    assert folder.run(queries=("marks.json",)) == 0
+    assert "shorter than its step and the feed's lateness (3)" in capsys.readouterr().err
+    folder.write("marks.json", {**MARKS, "window": 13})
+    assert folder.run(queries=("marks.json",)) == 0
+    assert "shorter" not in capsys.readouterr().err
+
+
+def test_impossible_numbers_and_files_are_refused_before_the_run(folder: Folder, capsys: pytest.CaptureFixture[str]) -> None:
+    folder.write("crowd.json", {"family": "occupancy", "region": BOX, "count": ["<=", 10**21]})
+    assert folder.run(queries=("crowd.json",)) == 2
+    assert "/count/1" in capsys.readouterr().err
+    assert folder.run("--until", str(2**63 - 1)) == 2
+    assert folder.run("--stats", str(folder.path)) == 2
+    table = pa.table([["a"], [1], [1.0], [1.0], [2]], names=["entity", "t", "x", "y", "t"])
+    pq.write_table(table, folder.path / "twice.parquet")
+    assert folder.run(events="twice.parquet") == 2
+    assert "Two columns have the same name: 't'" in capsys.readouterr().err
+
+
+def test_a_trigger_may_begin_with_a_comment_and_any_spaces(folder: Folder) -> None:
+    folder.write("pairs.sql", "-- near each other\n\n CREATE\n TRIGGER pairs FOR E AS A, E AS B WHEN B.t - A.t IN [1, 5] AND A.entity = B.entity")
+    assert folder.run(queries=("pairs.sql",)) == 0
+
+
+def test_a_text_that_names_a_variable_but_no_column_of_it_is_a_constant(folder: Folder) -> None:
+    folder.write("feed.json", {**FEED, "columns": {"k": "string"}})
+    folder.write("events.csv", "entity,t,x,y,k\na,1,1,1,V1.beta 2\na,2,9,9,other\n")
+    constraints = [{"between": ["V1"], "compare": [["V1.k", "=", "V1.beta 2"]]}]
+    folder.write("beta.json", {"family": "constraint", "variables": {"V1": {}}, "constraints": constraints})
+    assert folder.run(queries=("beta.json",)) == 0
+    assert folder.answers() == [("beta", "match", ["a"], 1, 1)]

@@ -318,7 +318,7 @@ class CheckView(APIView):
         found = {
             "sentence": sentence_of(specification, feed=feed.engine_feed()),
             "kinds": kinds_of(specification),
-            "notices": [translated(notice) for notice in notices_of(specification)],
+            "notices": [translated(notice) for notice in notices_of(specification, feed.engine_feed())],
             "placement": placement_of(feed=feed, specification=specification, user=user),
         }
         return Response({"faults": [], **found})

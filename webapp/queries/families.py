@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine.families import FAMILIES
+from engine.model.feed import Feed
 
 
 def families() -> dict[str, dict[str, Any]]:
@@ -19,7 +20,7 @@ def kinds_of(specification: Mapping[str, Any]) -> list[str]:
     return [] if family is None else family.kinds_of(specification)
 
 
-def notices_of(specification: Mapping[str, Any]) -> list[str]:
-    """The parts of a checked specification that change no answer, in sentences."""
+def notices_of(specification: Mapping[str, Any], feed: Feed) -> list[str]:
+    """The parts of a checked specification that change no answer on this feed, or may not mean what they seem to, in sentences."""
     family = FAMILIES.get(specification.get("family", ""))
-    return [] if family is None else family.notices_of(specification)
+    return [] if family is None else family.notices_of(specification, feed)

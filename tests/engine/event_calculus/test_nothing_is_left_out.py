@@ -13,6 +13,7 @@ from engine.event_calculus.compiler import compile_text
 from engine.event_calculus.parser import ProgramRefused, clause_texts
 from engine.event_calculus.specification import notices_of
 from engine.event_calculus.state import Settings
+from engine.model.feed import Crs, Feed, TimeUnit
 from tests.engine.event_calculus.test_rtec_programs import PROGRAMS, Given
 from tests.engine.event_calculus.worlds import LAST, ByEngine, Facts, Inputs, Row, on_time
 
@@ -116,9 +117,12 @@ def test_each_clause_and_each_argument_counts(name: str) -> None:
     assert [what for what in findings if not any(said in what.replace(">>", "").replace("<<", "") for said in SAID_TWICE.get(name, ()))] == []
 
 
+TICKS = Feed("ticks", Crs.PLANAR, TimeUnit.TICKS)
+
+
 @pytest.mark.parametrize("text", ["", "% to be written", "grounding(q(A)) :- person(A).\nperson(ann)."])
 def test_a_program_that_can_answer_nothing_says_so(text: str) -> None:
     expected = ["no answers: the program defines no fluent and no event"]
-    assert notices_of({"program": text})[-1:] == expected
-    assert notices_of({"program": text, "outputs": ["q"]})[-1:] != expected
-    assert notices_of({"program": f"{text}\ninitiatedAt(f(A)=true, T) :- happensAt(q(A), T)."})[-1:] != expected
+    assert notices_of({"program": text}, TICKS)[-1:] == expected
+    assert notices_of({"program": text, "outputs": ["q"]}, TICKS)[-1:] != expected
+    assert notices_of({"program": f"{text}\ninitiatedAt(f(A)=true, T) :- happensAt(q(A), T)."}, TICKS)[-1:] != expected

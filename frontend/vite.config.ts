@@ -29,5 +29,6 @@ export default defineConfig({
       output: { entryFileNames: (chunk) => (chunk.name === "push_worker" ? "push_worker.js" : "assets/[name]-[hash].js") },
     },
   },
-  test: { include: ["tests/**/*.test.ts"], environment: "node" },
+  // Properties run hundreds of times, on a busy machine, too.
+  test: { include: ["tests/**/*.test.ts"], environment: "node", testTimeout: 60_000 },
 });

@@ -69,7 +69,8 @@ def read_regions(path: Path | None, feed: Feed) -> dict[str, Any]:
     if isinstance(document, Mapping) and document.get("type") == "FeatureCollection":
         regions = {}
         for position, feature in enumerate(document.get("features") or []):
-            name = (feature.get("properties") or {}).get("name") if isinstance(feature, Mapping) else None
+            properties = feature.get("properties") if isinstance(feature, Mapping) else None
+            name = properties.get("name") if isinstance(properties, Mapping) else None
             if not isinstance(name, str) or not name or name in regions:
                 raise Stop(f"{path}: /features/{position}/properties/name: every region needs a name of its own")
             regions[name] = feature.get("geometry")

@@ -59,3 +59,24 @@ def test_a_duplicate_is_put_into_a_folder_and_found_in_the_list(site: Site) -> N
     page.get_by_label("Only mine").check()
     page.get_by_label("Tag", exact=True).select_option("gate")
     assert page.locator(".queries-table .title-link").all_inner_texts() == ["crossings (copy)"]
+
+
+def test_the_change_of_another_tab_is_not_replaced_without_a_question(site: Site) -> None:
+    site.log_in()
+    address = f"{site.address}/queries/{site.world.stays.pk}"
+    first, second = site.page, site.context.new_page()
+    for page in (first, second):
+        page.goto(address)
+        page.locator(".sentence .sentence-text").wait_for()
+    second.fill("#query-name", "of the other")
+    with second.expect_response(lambda answer: answer.request.method == "PATCH"):
+        second.locator("#save-query").click()
+    first.fill("#query-name", "mine")
+    first.locator("#save-query").click()
+    first.get_by_text("This query has been changed meanwhile").wait_for()
+    first.get_by_role("button", name="Cancel", exact=True).click()
+    assert Query.objects.get(pk=site.world.stays.pk).name == "of the other"
+    first.locator("#save-query").click()
+    with first.expect_response(lambda answer: answer.request.method == "PATCH"):
+        first.get_by_role("button", name="Save mine", exact=True).click()
+    assert Query.objects.get(pk=site.world.stays.pk).name == "mine"

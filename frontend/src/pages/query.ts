@@ -36,6 +36,7 @@ import { FilingView } from "../views/query_form/filing_view";
 import { originalOf, suggestedName, type Original } from "../views/query_form/free_names";
 import { PreviewView } from "../views/query_form/preview_view";
 import { earlierNotice, queryHead, stopNotice } from "../views/query_form/query_head";
+import { mayReplace } from "../views/query_form/replacing";
 import { section } from "../views/query_form/section";
 import { checked, VerdictView, type Verdict } from "../views/query_form/verdict_view";
 import { RegionEditorView } from "../views/region_editor_view";
@@ -420,6 +421,7 @@ class QueryPage {
         this.isEdited = false;
         location.assign(address("/", { feed: made.feed }));
       } else {
+        if (!(await mayReplace(stored))) return;
         const changed = await unlessOthersStop(
           async (stop) =>
             queryRow(await call(`queries/${stored.id}/`, { method: "PATCH", body: stop ? { ...body, stop_dependents: true } : body })),

@@ -83,9 +83,9 @@ export const JOB_EVENTS: Record<string, string> = {
   query: t("Query stopped"),
   damaged: t("Log damaged"),
   repaired: t("Log repaired"),
-  unreadable: t("File not read"),
   stalled: t("Stalled"),
   resumed: t("Resumed"),
+  unreadable: t("File not read"),
 };
 
 export function familyName(family: string): string {

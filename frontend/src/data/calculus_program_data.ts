@@ -103,7 +103,7 @@ export interface Names {
   variables: string[];
 }
 
-/** Names and their kinds, as far as they can be told from a text that may be incomplete. */
+/** Names and their kinds, as far as they are known from a text that may be incomplete. */
 export function namesOf(text: string): Names {
   const all = tokens(text).filter((token) => token.kind !== "comment");
   const defined = new Map<string, Used>();

@@ -7,7 +7,7 @@ import { body } from "./canvas_marks";
 
 export interface ArrowStyle {
   colour: string;
-  /** The halo around the arrow, so that neighbours can be told apart; null: none. */
+  /** The halo around the arrow, so that neighbours can be distinguished; null: none. */
   halo: string | null;
   /** CSS pixels. */
   size: number;

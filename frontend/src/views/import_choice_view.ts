@@ -18,17 +18,17 @@ const MOST_LINES = 12;
 /** Null: the reader imports nothing. */
 export function chooseImport(rows: readonly FoundRegion[]): Promise<ImportChoice | null> {
   const fresh = rows.filter((row) => row.same_as === null).length;
-  const told = rows.filter((row) => row.same_as !== null || row.file_name !== null);
+  const listed = rows.filter((row) => row.same_as !== null || row.file_name !== null);
   const title =
     fresh === rows.length
-      ? tn("1 region gets another name", "{count} regions get other names", told.length)
+      ? tn("1 region gets another name", "{count} regions get other names", listed.length)
       : tn("1 region of this file is stored already", "{count} regions of this file are stored already", rows.length - fresh);
   return new Promise((resolve) => {
     let chosen: ImportChoice | null = null;
     const dialog = openDialog(
       title,
-      h("ul", { class: "stack small" }, ...told.slice(0, MOST_LINES).map((row) => h("li", {}, line(row)))),
-      told.length > MOST_LINES ? h("p", { class: "small muted" }, t("and {count} more", { count: told.length - MOST_LINES })) : null,
+      h("ul", { class: "stack small" }, ...listed.slice(0, MOST_LINES).map((row) => h("li", {}, line(row)))),
+      listed.length > MOST_LINES ? h("p", { class: "small muted" }, t("and {count} more", { count: listed.length - MOST_LINES })) : null,
     );
     const choice = (text: string, what: ImportChoice, kind = ""): HTMLElement =>
       button(text, {

@@ -321,3 +321,16 @@ def test_a_text_that_names_a_variable_but_no_column_of_it_is_a_constant(folder: 
     folder.write("beta.json", {"family": "constraint", "variables": {"V1": {}}, "constraints": constraints})
     assert folder.run(queries=("beta.json",)) == 0
     assert folder.answers() == [("beta", "match", ["a"], 1, 1)]
+
+
+def test_answers_about_events_without_entities_are_in_order(folder: Folder) -> None:
+    folder.write("feed.json", {"name": "f", "crs": "planar", "time": "ticks"})
+    folder.write("crowd.json", {"family": "occupancy", "region": BOX, "count": [">=", 1]})
+    derive = {"crowd": {"query": "crowd", "kind": "occupied", "at": "start"}}
+    constraints = [{"between": ["V1"], "compare": [["V1.event", "=", "crowd"]]}, {"between": ["V2"], "compare": [["V2.event", "=", "position"]]}]
+    constraints.append({"between": ["V1", "V2"], "dt": [1, 9]})
+    pairs = {"family": "constraint", "variables": {"V1": {}, "V2": {}}, "constraints": constraints, "derive": derive}
+    folder.write("pairs.json", pairs)
+    folder.write("events.csv", "entity,t,x,y\nc,1,1,1\nz,4,9,9\nb,4,9,9\ny,4,9,9\na,4,9,9\n")
+    assert folder.run(queries=("crowd.json", "pairs.json")) == 0
+    assert [row[2] for row in folder.answers() if row[0] == "pairs"] == [[None, "a"], [None, "b"], [None, "y"], [None, "z"]]

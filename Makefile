@@ -28,8 +28,8 @@ setup: $(VENV)/synced  ## install everything the project needs into .venv and fr
 demo: setup  ## run everything on this machine with live demo feeds; prints the address and a log-in
 	VEDETTE_PORT=$(PORT) $(PY) -m webapp.platform.demo
 
-up: setup  ## the same without demo feeds
-	VEDETTE_PORT=$(PORT) $(PY) -m webapp.platform.demo --no-feeds
+up: setup  ## the same without demo feeds; RESTORE=FILE begins with a backup
+	VEDETTE_PORT=$(PORT) $(PY) -m webapp.platform.demo --no-feeds $(if $(RESTORE),--restore "$(RESTORE)")
 
 cluster: setup  ## as on several machines: Spark master and four workers, Kafka, S3 store, two web servers, two ingests
 	VEDETTE_PORT=$(PORT) VEDETTE_VAR=$(or $(VEDETTE_VAR),$(CURDIR)/var/cluster) $(PY) -m webapp.platform.cluster

@@ -24,9 +24,13 @@ MANAGE = """
 import os, sys, time
 import psycopg2
 migrates = sys.argv[1] == "migrate"
-assert migrates == ("DATABASE_OWNER_URL" in os.environ)
+assert (migrates or sys.argv[1] == "restore") == ("DATABASE_OWNER_URL" in os.environ)
 connection = psycopg2.connect(os.environ["DATABASE_OWNER_URL" if migrates else "DATABASE_URL"])
 with connection, connection.cursor() as cursor:
+    if sys.argv[1] == "restore":
+        cursor.execute("SELECT to_regclass('start')")
+        assert cursor.fetchone() == (None,), "after the migration"
+        print("restored:", open(sys.argv[2]).read(), flush=True)
     if migrates:
         print("System check identified some issues:\\n?: (vedette.W002) VEDETTE_BASE_MAPS, Away: /away.pmtiles cannot be read.", flush=True)
         cursor.execute("CREATE TABLE IF NOT EXISTS start (n serial, seeded text)")
@@ -72,14 +76,15 @@ def project() -> Iterator[Path]:
 class Demo:
     """One run of the starter in `root`, read up to its announcement."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *arguments: str) -> None:
         port = PortReservation()
         port.release()
         hidden = ("DATABASE_URL", "DATABASE_OWNER_URL", "DATABASE_READER_ROLE", "REDIS_URL", "VEDETTE_VAR", "SECRET_KEY")
         environment = {name: value for name, value in os.environ.items() if name not in hidden} | {"VEDETTE_PORT": str(port.port)}
         self.popen = subprocess.Popen(
-            [sys.executable, "-m", "webapp.platform.demo"], cwd=root, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
+            [sys.executable, "-m", "webapp.platform.demo", *arguments],
+            cwd=root, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )  # fmt: skip
         assert self.popen.stdout is not None
         self.output = ""
         for line in self.popen.stdout:
@@ -110,12 +115,12 @@ class Demo:
 
 
 @pytest.fixture
-def start(project: Path) -> Iterator[Callable[[], Demo]]:
+def start(project: Path) -> Iterator[Callable[..., Demo]]:
     """Starts the stand-in's demo; everything that a failed test leaves running is stopped."""
     demos: list[Demo] = []
 
-    def started() -> Demo:
-        demos.append(Demo(project))
+    def started(*arguments: str) -> Demo:
+        demos.append(Demo(project, *arguments))
         return demos[-1]
 
     yield started
@@ -176,6 +181,19 @@ def test_after_kill_9_it_starts_again_with_its_data_at_the_same_address(project:
     assert second.end(signal.SIGTERM) == 0
     assert (project / "var" / "log" / "seed.log").exists()
     assert alive(second.tree) == []
+
+
+@pytest.mark.parametrize("has_key", [False, True])
+def test_it_starts_from_a_backup(project: Path, start: Callable[..., Demo], has_key: bool) -> None:
+    (project / "backup.tar").write_text("6 feeds")
+    if has_key:
+        (project / "var").mkdir()
+        (project / "var" / "secrets-key").write_text("of the old folder")
+    demo = start("--no-feeds", "--restore", "backup.tar")
+    assert "restored: 6 feeds\n" in demo.output
+    assert "Log in with a user and a password of the backup" in demo.output
+    assert "Log in as analyst" not in demo.output
+    assert ("there is no" in demo.output) == (not has_key)
 
 
 def test_another_shell_reaches_the_running_system(tmp_path: Path) -> None:

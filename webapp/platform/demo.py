@@ -1,4 +1,4 @@
-"""Everything on this machine with one command: `python -m webapp.platform.demo [--no-feeds] [--verbose]` (`make demo`, `make up`).
+"""Everything on this machine with one command: `python -m webapp.platform.demo [--no-feeds] [--restore FILE]` (`make demo`, `make up`).
 
 Starts PostgreSQL and Redis (unless DATABASE_URL and REDIS_URL name others), migrates, seeds, then runs the web server, the worker, the
 publisher, the ingest, the connectors and, with feeds, the players. Spark jobs are started by the worker's reconciler, not from here.
@@ -28,8 +28,13 @@ AS_ROOT = (
     "Warning: this runs as root, and so does everything but PostgreSQL: an attacker in one process owns the machine. "
     "Run it as a user of its own, who owns the project's folder, for anything but a trial."
 )
+NO_KEY = (
+    "Warning: a backup has no keys, and there is no {var}/secrets-key: stored secrets of channels and connectors cannot be read, and have to be "
+    "entered again. If you have the file secrets-key of the old folder, stop this, remove {var}, put the file there, and start again."
+)
 HEALTH_SECONDS = 300.0
 """The first request imports all pages: seconds, but minutes on a machine that is busy with something else. A server that ends is noticed at once."""
+RESTORE_SECONDS = 6 * 3600.0
 WARNING = re.compile(r"\(vedette\.W\d+\) (.*)")
 """Of `manage.py check`, which `migrate` runs: about the settings, and no reason not to start."""
 DELIVERIES = ("--queues=deliveries", "--pool=threads", "--concurrency=8", "--hostname=deliveries@%h", "--without-gossip", "--without-mingle")
@@ -125,6 +130,13 @@ def say(text: str) -> None:
     print(text, flush=True)  # noqa: T201
 
 
+def restore(manager: ProcessManager, *, owner: Mapping[str, str], backup: Path) -> None:
+    """Puts the backup into the new, empty database and the folder `var`. Its users and their passwords come with it."""
+    say(f"Restoring {backup} ...")
+    with also(manager.environment, owner):
+        say(manager.run("restore", manage("restore", str(backup)), timeout=RESTORE_SECONDS).strip())
+
+
 def prepare(manager: ProcessManager, *, owner: Mapping[str, str], passwords: Mapping[str, str], feeds: bool) -> None:
     """Migrates and seeds the database. `owner` is used only for the migration, the passwords for the seed."""
     say("Preparing the database ...")
@@ -146,12 +158,14 @@ def also(environment: dict[str, str], variables: Mapping[str, str]) -> Iterator[
             del environment[name]
 
 
-def run(*, feeds: bool, verbose: bool) -> None:
-    """Starts everything, says where it is, and stops everything at Ctrl-C. Raises StartError and the parts' own errors."""
+def run(*, feeds: bool, verbose: bool, backup: Path | None = None) -> None:
+    """Starts everything, with `backup` if any, says where it is, and stops everything at Ctrl-C. Raises StartError and the parts' own errors."""
     started = time.monotonic()
     if os.geteuid() == 0:
         say(AS_ROOT)
     var = var_folder()
+    if backup is not None and not (var / "secrets-key").exists() and "VEDETTE_SECRETS_KEYS" not in os.environ:
+        say(NO_KEY.format(var=var))
     reservation = next_free_port(int(os.environ.get("VEDETTE_PORT") or 8000))
     postgres = None if os.environ.get("DATABASE_URL") else EmbeddedPostgres(var / "postgres")
     redis = None if os.environ.get("REDIS_URL") else EmbeddedRedis(var / "redis")
@@ -173,6 +187,8 @@ def run(*, feeds: bool, verbose: bool) -> None:
                     process = service.process()
                     manager.start(process)
                     manager.wait_ready(process.name, service.ready, timeout=60.0)
+            if backup is not None:
+                restore(manager, owner=owner, backup=backup)
             prepare(manager, owner=owner, passwords=passwords, feeds=feeds)
             say("Starting ...")
             reservation.release()
@@ -185,8 +201,11 @@ def run(*, feeds: bool, verbose: bool) -> None:
                 raise
         else:
             say(f"\n  Vedette is ready after {time.monotonic() - started:.0f} s:  http://127.0.0.1:{reservation.port}/")
-            say(f"  Log in as {LOGIN} with {password}  (until you change it)")
-            say(f"  The administrator is admin; the password stands in {var / 'admin-password'}")
+            if backup is None:
+                say(f"  Log in as {LOGIN} with {password}  (until you change it)")
+                say(f"  The administrator is admin; the password is in {var / 'admin-password'}")
+            else:
+                say("  Log in with a user and a password of the backup.")
             say(f"\n  Logs: {var / 'log'}    Stop: Ctrl-C\n")
         manager.serve()
         say("Stopping ...")
@@ -196,11 +215,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """The program."""
     parser = argparse.ArgumentParser(prog="python -m webapp.platform.demo", description="Runs all of Vedette on this machine.")
     parser.add_argument("--no-feeds", action="store_true", help="without the demo's feeds and players")
+    parser.add_argument("--restore", metavar="FILE", type=Path, help="first put this backup of `manage.py backup` into a new var folder")
     parser.add_argument("--verbose", action="store_true", help="also show what the processes print")
     options = parser.parse_args(arguments)
     with only_one(var_folder()):
         try:
-            run(feeds=not options.no_feeds, verbose=options.verbose)
+            run(feeds=not options.no_feeds, verbose=options.verbose, backup=options.restore and options.restore.absolute())
         except (StartError, PostgresError, RedisError, JavaError) as error:
             sys.exit(f"\n{error}\n")
 

@@ -22,12 +22,17 @@ Ints = npt.NDArray[np.int64]
 
 
 def by_arrival(pieces: Iterable[Piece]) -> Iterator[pa.Table]:
-    """The events sorted by the pieces' extra column, equal values in file order, missing ones last. Large inputs are sorted on disk."""
+    """The events sorted by the pieces' extra column, equal values in file order, missing ones last. Large inputs are sorted on disk.
+
+    Raises Unreadable when no event has a value there.
+    """
     schema: pa.Schema | None = None
+    read = without = 0
     with ExternalSort([_MISSING, _KEY]) as sort:
         for piece in pieces:
             assert piece.extra is not None
             keys = _comparable(piece.extra)
+            read, without = read + len(keys), without + keys.null_count
             missing = pc.cast(pc.is_null(keys), pa.int8())
             filled = pc.fill_null(keys, "" if pa.types.is_string(keys.type) else 0)
             rows = piece.rows.append_column(_MISSING, missing).append_column(_KEY, filled)
@@ -35,6 +40,9 @@ def by_arrival(pieces: Iterable[Piece]) -> Iterator[pa.Table]:
             if rows.schema != schema:
                 raise Unreadable("--arrival: the column must hold numbers of one kind, or texts, throughout")
             sort.add(rows)
+        # JSON lines have no header: in them a wrong name of a column is found only here.
+        if without == read > 0:
+            raise Unreadable("--arrival: no row has a value in this column")
         for table in sort.sorted():
             yield table.drop_columns([_MISSING, _KEY])
 

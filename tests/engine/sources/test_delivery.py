@@ -71,6 +71,14 @@ def test_an_unknown_arrival_column_is_refused(tmp_path: Path) -> None:
         by_column(tmp_path, "entity,t,came\na,1,1\n", "cane")
 
 
+def test_an_arrival_column_without_any_value_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "e.jsonl"
+    path.write_text('{"entity": "a", "t": 2, "came": 1}\n{"entity": "a", "t": 1}\n')
+    assert [table.column("t").to_pylist() for table in by_arrival(read_files([path], Columns(FEED, extra="came")))] == [[2, 1]]
+    with pytest.raises(Unreadable, match="no row has a value"):
+        list(by_arrival(read_files([path], Columns(FEED, extra="cane"))))
+
+
 @given(st.lists(st.tuples(st.integers(0, 5), st.text("ab", max_size=2)), max_size=60), st.integers(1, 20), st.sampled_from([1, 3, 1000]))
 def test_sorting_on_disk_gives_sorted_rows(rows: list[tuple[int, str]], size: int, piece: int) -> None:
     table = pa.table(

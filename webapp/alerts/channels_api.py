@@ -17,8 +17,8 @@ from webapp.accounts.authentication import person
 from webapp.accounts.owned import OwnedSerializer, OwnedView
 from webapp.alerts import deliveries
 from webapp.alerts.models import Channel, ChannelKind, Delivery
-from webapp.alerts.pace import pace_faults
 from webapp.alerts.selectors import channel_list, delivery_list
+from webapp.alerts.timing import timing_faults
 from webapp.alerts.transports import TRANSPORTS, push
 from webapp.config.pagination import CURSOR, NewestFirst, newest_first
 from webapp.config.related import ByKey
@@ -38,7 +38,7 @@ class ChannelSerializer(OwnedSerializer):
         model = Channel
         fields = (
             "id", "name", "kind", "url", "recipient", "browser_keys", "enabled", "disabled_reason", "min_severity", "per_minute",
-            "all_queries", "queries", *Channel.PACE, "failures", "last_sent_at", "waiting", *OwnedSerializer.OWNED, "created_at",
+            "all_queries", "queries", *Channel.TIMING, "failures", "last_sent_at", "waiting", *OwnedSerializer.OWNED, "created_at",
         )  # fmt: skip
         read_only_fields = ("failures", "created_at")
         extra_kwargs: ClassVar[dict[str, Any]] = {"per_minute": {"min_value": 1, "max_value": 600}, "browser_keys": {"write_only": True}}
@@ -65,8 +65,8 @@ class ChannelSerializer(OwnedSerializer):
             raise serializers.ValidationError({"team": Message("A browser is one person's: it belongs to no team, and is not public.")})
         if self.instance is not None and stored["kind"] == ChannelKind.PUSH and attributes.keys() & {"url", "browser_keys"}:
             raise serializers.ValidationError({"url": Message("A subscription stays what it is: the browser makes another one.")})
-        paced = {} if self.instance is None else {name: getattr(self.instance, name) for name in Channel.PACE}
-        if faults := pace_faults({**paced, **attributes}):
+        stored = {} if self.instance is None else {name: getattr(self.instance, name) for name in Channel.TIMING}
+        if faults := timing_faults({**stored, **attributes}):
             raise serializers.ValidationError(faults)
         if self.instance is None or attributes.keys() & {"url", "recipient"}:
             faults = TRANSPORTS[settings["kind"]].refuse(settings)

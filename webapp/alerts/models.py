@@ -14,7 +14,7 @@ from django.utils.translation import gettext_noop
 
 from webapp.accounts.models import Role
 from webapp.accounts.permissions import Owned, OwnedQuerySet
-from webapp.alerts.pace import Paced
+from webapp.alerts.timing import Timed
 from webapp.config.secrets_at_rest import SealedCharField
 from webapp.feeds.models import NO_CONTROLS, Feed, Region
 from webapp.queries.models import Query, Severity
@@ -218,7 +218,7 @@ class ChannelKind(models.TextChoices):
     KAFKA = "kafka", "Kafka topic"
 
 
-class Channel(Paced, Owned):
+class Channel(Timed, Owned):
     """A way out: a webhook (Standard Webhooks) to `url`, a topic of MQTT or Kafka or a service of Apprise at `url`, e-mail to `recipient`, or one of
     its owner's browsers, whose subscription is the address `url` of its push service and `browser_keys`; `browser` knows it again.
 
@@ -328,7 +328,7 @@ class Turn(models.Model):
         indexes = [models.Index(fields=["shift", "begins_at", "ends_at"], name="turns_of_shift")]
 
 
-class RoutingRule(Paced, Owned):
+class RoutingRule(Timed, Owned):
     """Which alerts go to which channels, besides those that a channel subscribes to.
 
     What is empty asks for nothing. An alert matches that is of `feed`, of one of `queries`, of a query with one of `tags` or that names one of

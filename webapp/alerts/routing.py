@@ -19,9 +19,9 @@ from webapp.accounts.models import User
 from webapp.accounts.permissions import AnyUser
 from webapp.accounts.quotas import quota_check
 from webapp.alerts.models import Alert, Channel, RoutingRule, Shift
-from webapp.alerts.pace import AT_ONCE, Pace, pace_of
 from webapp.alerts.selectors import rules_held
 from webapp.alerts.shifts import Roster
+from webapp.alerts.timing import AT_ONCE, Timing, timing_of
 from webapp.feeds.models import Feed, Region
 from webapp.queries.models import Query, Severity
 
@@ -42,7 +42,7 @@ class Terms:
     from_time: time | None = None
     until_time: time | None = None
     after_minutes: int = 0
-    pace: Pace = AT_ONCE
+    timing: Timing = AT_ONCE
     channels: frozenset[int] = frozenset()
     teams: frozenset[int] = frozenset()
     people: frozenset[int] = frozenset()
@@ -62,7 +62,7 @@ class Terms:
 
     def is_on(self, moment: datetime) -> bool:
         """Whether the rule applies at `moment`. A span over midnight belongs to the day on which it begins."""
-        local = moment.astimezone(ZoneInfo(self.pace.zone))
+        local = moment.astimezone(ZoneInfo(self.timing.zone))
         begin, end, at = self.from_time or time.min, self.until_time, local.time()
         day = local
         if end is not None and end <= begin:
@@ -86,14 +86,14 @@ class Terms:
 
 @dataclass(frozen=True)
 class Route:
-    """An alert to be sent to a channel; `rule_id` None: the channel subscribes to it. `pace`: that of the rule."""
+    """An alert to be sent to a channel; `rule_id` None: the channel subscribes to it. `timing`: that of the rule."""
 
     alert: Alert
     channel: Channel
     rule_id: int | None
     rule_name: str | None
     after_minutes: int
-    pace: Pace = AT_ONCE
+    timing: Timing = AT_ONCE
 
 
 EPOCH = datetime.fromtimestamp(0, UTC)
@@ -103,7 +103,7 @@ PLAIN = ("name", "tags", "min_severity", "days", "from_time", "until_time", "aft
 
 def terms_of(rule: RoutingRule) -> Terms:
     """The stored rule."""
-    fields = {name: getattr(rule, name) for name in (*PLAIN, *RoutingRule.PACE)} | {name: getattr(rule, name).all() for name in SETS}
+    fields = {name: getattr(rule, name) for name in (*PLAIN, *RoutingRule.TIMING)} | {name: getattr(rule, name).all() for name in SETS}
     return terms(pk=rule.pk, owner=rule.owner, feed=rule.feed, **fields)
 
 
@@ -111,8 +111,8 @@ def terms(*, owner: User, pk: int | None = None, feed: Feed | None = None, **fie
     """A rule with these fields, whose choices are objects."""
     sets: dict[str, Any] = {name: frozenset(one.pk for one in fields.pop(name, ())) for name in SETS}
     sets |= {name: frozenset(fields.pop(name, ())) for name in ("tags", "days")}
-    pace = pace_of(fields)
-    return Terms(pk, fields.pop("name"), owner, None if feed is None else feed.pk, pace=pace, **sets, **fields)
+    timing = timing_of(fields)
+    return Terms(pk, fields.pop("name"), owner, None if feed is None else feed.pk, timing=timing, **sets, **fields)
 
 
 def routes_of(alerts: Sequence[Alert], rules: Sequence[Terms] | None = None) -> list[Route]:
@@ -130,7 +130,7 @@ def routes_of(alerts: Sequence[Alert], rules: Sequence[Terms] | None = None) -> 
             for alert in matching:
                 if rule.sends_to(channel, alert, roster) and sight.sees(channel.owner, alert):
                     routes.setdefault(
-                        (alert.pk, channel.pk, rule.after_minutes), Route(alert, channel, rule.pk, rule.name, rule.after_minutes, rule.pace)
+                        (alert.pk, channel.pk, rule.after_minutes), Route(alert, channel, rule.pk, rule.name, rule.after_minutes, rule.timing)
                     )
     for channel in ways if rules is None else ():
         for alert in known:

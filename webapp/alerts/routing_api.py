@@ -18,7 +18,7 @@ from webapp.accounts.owned import OwnedSerializer, OwnedView
 from webapp.alerts import routing
 from webapp.alerts.dry_run import DryRun, dry_run
 from webapp.alerts.models import Channel, RoutingRule, Shift
-from webapp.alerts.pace import pace_faults
+from webapp.alerts.timing import timing_faults
 from webapp.config.boxes import whole
 from webapp.config.openapi import schema_of
 from webapp.config.related import BoundedListField, ByKey, ByName
@@ -50,7 +50,7 @@ class RoutingRuleSerializer(OwnedSerializer):
         model = RoutingRule
         fields = (
             "id", "name", "enabled", "feed", "queries", "tags", "regions", "min_severity", "days", "from_time", "until_time",
-            "after_minutes", *RoutingRule.PACE, "channels", "teams", "people", "shifts", *OwnedSerializer.OWNED, "created_at",
+            "after_minutes", *RoutingRule.TIMING, "channels", "teams", "people", "shifts", *OwnedSerializer.OWNED, "created_at",
         )  # fmt: skip
         read_only_fields = ("created_at",)
         extra_kwargs = {"tags": {"max_length": MOST_TAGS}}  # noqa: RUF012  as the framework reads it
@@ -72,8 +72,8 @@ class RoutingRuleSerializer(OwnedSerializer):
 
     def validate(self, attributes: dict[str, Any]) -> dict[str, Any]:
         rule: Any = self.instance
-        stored = {} if rule is None else {name: getattr(rule, name) for name in RoutingRule.PACE}
-        if faults := pace_faults({**stored, **attributes}):
+        stored = {} if rule is None else {name: getattr(rule, name) for name in RoutingRule.TIMING}
+        if faults := timing_faults({**stored, **attributes}):
             raise serializers.ValidationError(faults)
         if not any(attributes.get(name, [] if rule is None else getattr(rule, name).all()) for name in WHERE):
             raise serializers.ValidationError({"channels": Message("Name a channel, a team, a person or a shift that the alerts go to.")})

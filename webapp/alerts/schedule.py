@@ -14,8 +14,8 @@ from datetime import datetime, timedelta
 from django.db.models import Exists, OuterRef, Q
 
 from webapp.alerts.models import Alert, Notification
-from webapp.alerts.pace import HOUR, LONGEST_GROUP_MINUTES, Grouping, Limit, Pace
 from webapp.alerts.routing import Route
+from webapp.alerts.timing import HOUR, LONGEST_GROUP_MINUTES, Grouping, Limit, Timing
 from webapp.queries.models import Calls
 
 Written = Mapping[tuple[int, str], Iterable[datetime]]
@@ -69,7 +69,7 @@ def _planned(route: Route, times: dict[tuple[int, str], list[datetime]], now: da
     limit = _limit_of(route)
     written = [] if limit is None else times.setdefault((route.channel.pk, limit.key), [])
     due_at = earliest if limit is None else limit.next_due(earliest, written)
-    due_at = route.channel.pace.release(route.pace.release(due_at, severity), severity)
+    due_at = route.channel.timing.release(route.timing.release(due_at, severity), severity)
     written.append(due_at)
     waits = due_at > earliest
     return Planned(route, due_at if waits or limit is not None else moment, waits, "" if limit is None else limit.key)
@@ -84,17 +84,17 @@ def _limit_of(route: Route) -> Limit | None:
     stage = f"after {route.after_minutes} " if route.after_minutes else ""
     if query.calls_per_hour is not None:
         return Limit(f"{stage}query {query.pk}", query.calls_per_hour, HOUR)
-    for pace in (route.pace, route.channel.pace):
-        if pace.group_by and (key := _group_of(route.alert, pace)):
-            return Limit(stage + key, 1, timedelta(minutes=pace.group_minutes))
+    for timing in (route.timing, route.channel.timing):
+        if timing.group_by and (key := _group_of(route.alert, timing)):
+            return Limit(stage + key, 1, timedelta(minutes=timing.group_minutes))
     return None
 
 
-def _group_of(alert: Alert, pace: Pace) -> str:
+def _group_of(alert: Alert, timing: Timing) -> str:
     """The group of the alert; empty if it has none of that kind. A pair is a separate group, and so are several regions."""
-    if pace.group_by == Grouping.ENTITY:
+    if timing.group_by == Grouping.ENTITY:
         return f"entity {json.dumps(alert.entities)}" if alert.entities else ""
-    if pace.group_by == Grouping.REGION:
+    if timing.group_by == Grouping.REGION:
         regions = sorted(region.pk for region in alert.query.regions.all())
         return f"region {' '.join(map(str, regions))}" if regions else ""
     return f"query {alert.query_id}"

@@ -2,7 +2,7 @@
 
 import { SEVERITY_NAMES } from "../lib/words";
 import { boolean, id, integer, list, nullable, otherwise, record, string } from "../lib/parse";
-import { PACE, paceWords } from "../lib/pace";
+import { TIMING, timingWords } from "../lib/timing";
 import { severity } from "../lib/shapes";
 import { t, tn } from "../lib/texts";
 
@@ -18,7 +18,7 @@ export const rule = record({
   days: list(integer),
   from_time: nullable(string),
   until_time: nullable(string),
-  ...PACE,
+  ...TIMING,
   after_minutes: integer,
   channels: list(id),
   teams: list(id),
@@ -57,7 +57,7 @@ export function conditionWords(one: Rule): string {
     one.days.map((day) => DAYS[day] ?? "").join(", "),
     span,
     one.after_minutes === 0 ? "" : t("after {afterminutes} min without acknowledgement", { afterminutes: one.after_minutes }),
-    paceWords(one),
+    timingWords(one),
   ]
     .filter((text) => text !== "")
     .join(" · ");

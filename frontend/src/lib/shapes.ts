@@ -20,7 +20,7 @@ import {
   type Parser,
 } from "./parse";
 import type { Geometry } from "./regions";
-import { PACE } from "./pace";
+import { TIMING } from "./timing";
 import { UNITS } from "./units";
 import { t } from "./texts";
 
@@ -411,7 +411,7 @@ export const channel = record({
   last_sent_at: nullable(moment),
   waiting: otherwise(integer, 0),
   editable: otherwise(boolean, true),
-  ...PACE,
+  ...TIMING,
 });
 export type Channel = ReturnType<typeof channel>;
 

@@ -1,6 +1,6 @@
 /** The form of a channel, new or stored. */
 
-import { atOnce } from "../lib/pace";
+import { atOnce } from "../lib/timing";
 import { SEVERITIES, type Channel, type Me } from "../lib/shapes";
 import { call, post } from "../lib/api";
 import { button, h } from "../lib/dom";
@@ -8,7 +8,7 @@ import { otherwise, record, string } from "../lib/parse";
 import { SEVERITY_NAMES } from "../lib/words";
 import { openDialog } from "./dialog_view";
 import { choice, field, refusedIn } from "./form_parts";
-import { PaceFields } from "./pace_fields";
+import { TimingFields } from "./timing_fields";
 import { showSecret } from "./secret_view";
 import { toast } from "./shell_view";
 import { t } from "../lib/texts";
@@ -81,7 +81,7 @@ export function openChannelForm(me: Me, stored: Channel | null, reload: () => Pr
     isChosen ? KEPT : "all",
   );
   const rate = h("input", { class: "input", type: "number", id: "channel-rate", min: 1, max: 600, value: stored?.per_minute ?? 30 });
-  const pace = new PaceFields("channel", stored ?? atOnce(me.time_zone));
+  const timing = new TimingFields("channel", stored ?? atOnce(me.time_zone));
   const dialog = openDialog(
     stored === null ? t("New channel") : t("The channel “{name}”", { name: stored.name }),
     field("name", t("Name"), name),
@@ -91,7 +91,7 @@ export function openChannelForm(me: Me, stored: Channel | null, reload: () => Pr
     field("min_severity", t("Alerts of"), severity),
     field("all_queries", t("Of which queries"), scope),
     field("per_minute", t("Messages a minute, at most"), rate, t("Alerts beyond that go in one message.")),
-    pace.element,
+    timing.element,
   );
   const body = (): Record<string, unknown> => ({
     name: name.value.trim(),
@@ -100,7 +100,7 @@ export function openChannelForm(me: Me, stored: Channel | null, reload: () => Pr
     min_severity: severity.value,
     per_minute: Number(rate.value),
     ...(scope.value === KEPT ? {} : { all_queries: scope.value === "all" }),
-    ...pace.values(),
+    ...timing.values(),
   });
   const save = async (): Promise<void> => {
     const made = keyed(

@@ -1,7 +1,7 @@
 /** The reader's visible channels: each can be tested, inspected, edited, given a new secret and removed. */
 
 import { addressWords } from "../data/channel_data";
-import { paceWords } from "../lib/pace";
+import { timingWords } from "../lib/timing";
 import { channel as channelParser, type Channel, type Me } from "../lib/shapes";
 import { call, get, getAll, post } from "../lib/api";
 import { button, empty, h, replace } from "../lib/dom";
@@ -169,7 +169,7 @@ function summary(row: Channel): string {
       ? t("nothing sent yet")
       : t("last sent {lastsentat}", { lastsentat: formatAgo(row.last_sent_at, Date.now()) }),
     row.waiting === 0 ? "" : t("{count} waiting", { count: row.waiting }),
-    paceWords(row),
+    timingWords(row),
   ]
     .filter((text) => text !== "")
     .join(" · ");

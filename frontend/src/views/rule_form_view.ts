@@ -1,6 +1,6 @@
 /** The form of a routing rule, new or stored, with a dry run on the last day's alerts. */
 
-import { atOnce } from "../lib/pace";
+import { atOnce } from "../lib/timing";
 import { DAYS, dryRun, rule as ruleParser, type DryRun, type Rule } from "../data/rule_data";
 import { channel as channelParser, SEVERITIES, type Me } from "../lib/shapes";
 import { call, getAll, post } from "../lib/api";
@@ -12,7 +12,7 @@ import { openDialog } from "./dialog_view";
 import { outcome } from "./dry_run_view";
 import { showFaults } from "./faults_view";
 import { choice, field, refusedIn } from "./form_parts";
-import { PaceFields } from "./pace_fields";
+import { TimingFields } from "./timing_fields";
 import { toast } from "./shell_view";
 import { t } from "../lib/texts";
 
@@ -84,7 +84,7 @@ export async function openRuleForm(me: Me, feeds: readonly string[], rule: Rule 
   const after = h("input", { class: "input", type: "number", id: "rule-after", min: 0, value: rule?.after_minutes ?? 0 });
   const now = TARGETS.flatMap((kind) => (rule?.[kind] ?? []).map((one) => `${kind} ${one}`));
   const target = rule === null ? choice("rule-to", to) : stored("rule-to", to, now);
-  const pace = new PaceFields("rule", rule ?? atOnce(me.time_zone));
+  const timing = new TimingFields("rule", rule ?? atOnce(me.time_zone));
   const place = h("div", { class: "stack", role: "status" });
   const body = (): Record<string, unknown> => ({
     name: name.value.trim(),
@@ -100,7 +100,7 @@ export async function openRuleForm(me: Me, feeds: readonly string[], rule: Rule 
     from_time: from.value === "" ? null : from.value,
     until_time: until.value === "" ? null : until.value,
     after_minutes: Number(after.value),
-    ...pace.values(),
+    ...timing.values(),
     ...targetFields(target.value),
   });
   /** Includes unchanged values: a dry run does not know the stored rule. */
@@ -126,7 +126,7 @@ export async function openRuleForm(me: Me, feeds: readonly string[], rule: Rule 
       t("In {value}; an end before the beginning is on the next day.", { value: (rule?.zone ?? me.time_zone).replaceAll("_", " ") }),
     ),
     field("after_minutes", t("Only if nobody acknowledged within minutes"), after),
-    pace.element,
+    timing.element,
     place,
   );
   const failed = refusedIn(dialog);

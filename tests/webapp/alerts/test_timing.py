@@ -14,8 +14,8 @@ from rest_framework.test import APIClient
 from tests.webapp.alerts.test_lifecycle import crossing, record
 from webapp.alerts.deliveries import channel_create, deliveries_prepare, notifications_plan
 from webapp.alerts.models import Alert, Channel, Delivery, Mute, Notification
-from webapp.alerts.pace import Limit, Pace
 from webapp.alerts.routing import rule_save
+from webapp.alerts.timing import Limit, Timing
 from webapp.queries.models import Query
 
 NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)
@@ -23,7 +23,7 @@ NIGHT = {"zone": "Europe/Athens", "quiet_from": time(22), "quiet_until": time(6)
 
 
 @pytest.mark.parametrize(
-    ("pace", "moment", "due"),
+    ("timing", "moment", "due"),
     [
         ({}, "2026-11-23T12:00", "2026-11-23T12:00"),
         (NIGHT, "2026-11-23T12:00", "2026-11-23T12:00"),
@@ -39,11 +39,11 @@ NIGHT = {"zone": "Europe/Athens", "quiet_from": time(22), "quiet_until": time(6)
         ({"digest": "daily", "digest_at": time(23), **NIGHT}, "2026-11-23T12:00", "2026-11-24T04:00"),
     ],
 )
-def test_messages_wait_for_digests_and_the_end_of_quiet_hours(pace: dict[str, Any], moment: str, due: str) -> None:
+def test_messages_wait_for_digests_and_the_end_of_quiet_hours(timing: dict[str, Any], moment: str, due: str) -> None:
     at, expected = (datetime.fromisoformat(text).replace(tzinfo=UTC) for text in (moment, due))
-    assert Pace(**pace).release(at, "high") == expected
-    assert Pace(**pace).release(at, "critical") == at
-    assert Pace(**pace, critical_passes=False).release(at, "critical") == expected
+    assert Timing(**timing).release(at, "high") == expected
+    assert Timing(**timing).release(at, "critical") == at
+    assert Timing(**timing, critical_passes=False).release(at, "critical") == expected
 
 
 @given(st.lists(st.integers(0, 300), min_size=1, max_size=30), st.integers(1, 3))
@@ -170,7 +170,7 @@ class TestPlanned:
         assert sent(desk, 60) == [("digest", ["b"])]
         assert Delivery.objects.count() == 1
 
-    def test_pace_is_kept_over_the_api_and_a_dry_run_counts_messages(
+    def test_timing_is_kept_over_the_api_and_a_dry_run_counts_messages(
         self, query: Query, people: SimpleNamespace, desk: Channel, client_of: Callable[..., APIClient]
     ) -> None:
         client, rule = client_of(people.owner), {"name": "night", "channels": [desk.pk], "group_by": "query"}

@@ -34,7 +34,7 @@ class Grouping(models.TextChoices):
 
 
 @dataclass(frozen=True)
-class Pace:
+class Timing:
     """When the messages of a rule or a channel may be sent; times of day are in `zone`."""
 
     zone: str = "UTC"
@@ -74,7 +74,7 @@ class Pace:
         return datetime.combine(day, at, ZoneInfo(self.zone)).astimezone(UTC)
 
 
-AT_ONCE = Pace()
+AT_ONCE = Timing()
 
 
 def lies_within(at: time, begin: time, end: time) -> bool:
@@ -104,8 +104,8 @@ class Limit:
         return times[-self.most] + self.window
 
 
-class Paced(models.Model):
-    """A model with a pace: a routing rule or a channel."""
+class Timed(models.Model):
+    """A model whose messages have a timing: a routing rule or a channel."""
 
     zone = models.CharField(max_length=60, default="UTC")
     quiet_from = models.TimeField(null=True, blank=True)
@@ -116,23 +116,23 @@ class Paced(models.Model):
     group_by = models.CharField(max_length=10, choices=Grouping.choices, blank=True, default="")
     group_minutes = models.PositiveIntegerField(default=30, validators=[MinValueValidator(1), MaxValueValidator(LONGEST_GROUP_MINUTES)])
 
-    PACE = ("zone", "quiet_from", "quiet_until", "digest", "digest_at", "critical_passes", "group_by", "group_minutes")
+    TIMING = ("zone", "quiet_from", "quiet_until", "digest", "digest_at", "critical_passes", "group_by", "group_minutes")
 
     class Meta:
         abstract = True
 
     @property
-    def pace(self) -> Pace:
-        return Pace(**{name: getattr(self, name) for name in self.PACE})
+    def timing(self) -> Timing:
+        return Timing(**{name: getattr(self, name) for name in self.TIMING})
 
 
-def pace_of(fields: dict[str, Any]) -> Pace:
-    """Takes the pace out of the fields of a rule that is not stored."""
-    return Pace(**{name: fields.pop(name) for name in Paced.PACE if name in fields})
+def timing_of(fields: dict[str, Any]) -> Timing:
+    """Takes the timing out of the fields of a rule that is not stored."""
+    return Timing(**{name: fields.pop(name) for name in Timed.TIMING if name in fields})
 
 
-def pace_faults(fields: Mapping[str, Any]) -> dict[str, Message]:
-    """The faults of the pace in these fields, by field."""
+def timing_faults(fields: Mapping[str, Any]) -> dict[str, Message]:
+    """The faults of the timing in these fields, by field."""
     faults = {}
     try:
         ZoneInfo(fields.get("zone", "UTC"))

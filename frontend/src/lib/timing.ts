@@ -3,7 +3,7 @@
 import { boolean, integer, nullable, oneOf, otherwise, string } from "./parse";
 import { t } from "./texts";
 
-export const PACE = {
+export const TIMING = {
   zone: otherwise(string, "UTC"),
   quiet_from: otherwise(nullable(string), null),
   quiet_until: otherwise(nullable(string), null),
@@ -14,7 +14,7 @@ export const PACE = {
   group_minutes: otherwise(integer, 30),
 };
 
-export interface Pace {
+export interface Timing {
   zone: string;
   quiet_from: string | null;
   quiet_until: string | null;
@@ -26,7 +26,7 @@ export interface Pace {
 }
 
 /** Every message immediately. */
-export function atOnce(zone: string): Pace {
+export function atOnce(zone: string): Timing {
   return {
     zone,
     quiet_from: null,
@@ -40,23 +40,23 @@ export function atOnce(zone: string): Pace {
 }
 
 /** "quiet 22:00 to 06:00 · a digest every hour · one message by entity in 30 min · critical ones immediately"; "" if nothing is delayed. */
-export function paceWords(pace: Pace): string {
+export function timingWords(timing: Timing): string {
   const quiet =
-    pace.quiet_from === null || pace.quiet_until === null
+    timing.quiet_from === null || timing.quiet_until === null
       ? ""
-      : t("quiet {quietfrom} to {quietuntil}", { quietfrom: clock(pace.quiet_from), quietuntil: clock(pace.quiet_until) });
-  const digest = { "": "", hourly: t("a digest every hour"), daily: t("a digest at {digestat}", { digestat: clock(pace.digest_at) }) }[
-    pace.digest
+      : t("quiet {quietfrom} to {quietuntil}", { quietfrom: clock(timing.quiet_from), quietuntil: clock(timing.quiet_until) });
+  const digest = { "": "", hourly: t("a digest every hour"), daily: t("a digest at {digestat}", { digestat: clock(timing.digest_at) }) }[
+    timing.digest
   ];
   const group =
-    pace.group_by === ""
+    timing.group_by === ""
       ? ""
       : {
-          query: t("one message by query in {minutes} min", { minutes: pace.group_minutes }),
-          entity: t("one message by entity in {minutes} min", { minutes: pace.group_minutes }),
-          region: t("one message by region in {minutes} min", { minutes: pace.group_minutes }),
-        }[pace.group_by];
-  const critical = (quiet !== "" || digest !== "") && pace.critical_passes ? t("critical ones immediately") : "";
+          query: t("one message by query in {minutes} min", { minutes: timing.group_minutes }),
+          entity: t("one message by entity in {minutes} min", { minutes: timing.group_minutes }),
+          region: t("one message by region in {minutes} min", { minutes: timing.group_minutes }),
+        }[timing.group_by];
+  const critical = (quiet !== "" || digest !== "") && timing.critical_passes ? t("critical ones immediately") : "";
   return [quiet, digest, group, critical].filter((text) => text !== "").join(" · ");
 }
 

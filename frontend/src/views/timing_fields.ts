@@ -1,11 +1,11 @@
 /** The fields for quiet hours, digests and limits of messages. */
 
-import { clock, type Pace } from "../lib/pace";
+import { clock, type Timing } from "../lib/timing";
 import { h } from "../lib/dom";
 import { choice, field } from "./form_parts";
 import { t } from "../lib/texts";
 
-export class PaceFields {
+export class TimingFields {
   readonly element: HTMLElement;
   private readonly from: HTMLInputElement;
   private readonly until: HTMLInputElement;
@@ -17,32 +17,32 @@ export class PaceFields {
 
   constructor(
     private readonly prefix: string,
-    private readonly pace: Pace,
+    private readonly timing: Timing,
   ) {
-    this.from = this.time("quiet-from", pace.quiet_from);
-    this.until = this.time("quiet-until", pace.quiet_until);
+    this.from = this.time("quiet-from", timing.quiet_from);
+    this.until = this.time("quiet-until", timing.quiet_until);
     const digests = [
       ["", t("Immediately")],
       ["hourly", t("Together, every hour")],
       ["daily", t("Together, once a day")],
     ] as const;
-    this.digest = choice(`${prefix}-digest`, digests, pace.digest);
-    this.at = this.time("digest-at", pace.digest_at);
-    this.passes = h("input", { type: "checkbox", checked: pace.critical_passes });
+    this.digest = choice(`${prefix}-digest`, digests, timing.digest);
+    this.at = this.time("digest-at", timing.digest_at);
+    this.passes = h("input", { type: "checkbox", checked: timing.critical_passes });
     const groups = [
       ["", t("Each by itself")],
       ["query", t("By query")],
       ["entity", t("By entity")],
       ["region", t("By region")],
     ] as const;
-    this.group = choice(`${prefix}-group`, groups, pace.group_by);
+    this.group = choice(`${prefix}-group`, groups, timing.group_by);
     this.minutes = h("input", {
       class: "input",
       type: "number",
       id: `${prefix}-group-minutes`,
       min: 1,
       max: 1440,
-      value: pace.group_minutes,
+      value: timing.group_minutes,
     });
     const at = field("digest_at", t("At"), this.at);
     const minutes = field("group_minutes", t("Within minutes"), this.minutes);
@@ -69,15 +69,15 @@ export class PaceFields {
       h(
         "p",
         { class: "hint" },
-        t("In {value}. Messages wait until the quiet hours end, and are then sent together.", { value: pace.zone.replaceAll("_", " ") }),
+        t("In {value}. Messages wait until the quiet hours end, and are then sent together.", { value: timing.zone.replaceAll("_", " ") }),
       ),
       h("label", { class: "check" }, this.passes, h("span", {}, t("Critical alerts are sent immediately even then"))),
     );
   }
 
-  values(): Pace {
+  values(): Timing {
     return {
-      zone: this.pace.zone,
+      zone: this.timing.zone,
       quiet_from: this.from.value === "" ? null : this.from.value,
       quiet_until: this.until.value === "" ? null : this.until.value,
       digest: (["hourly", "daily"] as const).find((one) => one === this.digest.value) ?? "",

@@ -223,7 +223,7 @@ class _Translator:
             try:
                 region = json.loads(_unquote(tokens[0]), parse_int=_integer)
             except (ValueError, RecursionError) as error:
-                self.fault(tokens[0], Message("no GeoJSON: {error}", error=error))
+                self.fault(tokens[0], Message("not GeoJSON: {error}", error=error))
         pointer = self.constraint(_first(node), [side], [self.variable(side, "r")], inside=region)
         self.note(f"{pointer}/inside", tokens[0])
 

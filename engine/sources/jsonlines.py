@@ -38,7 +38,7 @@ def read_json_lines(pieces: Iterator[bytes], columns: Columns) -> Iterator[Piece
     reader, line = _Reader(columns), 1
     for block in _without_mark(pieces):
         if line == 1 and _LIST.match(block):
-            raise Unreadable(Message("this is a JSON list; what is read is one object a line: jq -c '.[]' writes it so"))
+            raise Unreadable(Message("this is a JSON list; write one object per line, as jq -c '.[]' does"))
         yield reader.read(block, line)
         line += block.count(b"\n")
 
@@ -186,8 +186,8 @@ def _object(line: bytes) -> dict[str, Any] | Message:
         return Message("nested too deeply")
     except ValueError as error:
         if isinstance(error, json.JSONDecodeError) and error.msg == "Extra data" and error.doc[error.pos] == "{":
-            return Message("several JSON objects on a line: write one a line, and send them by curl with --data-binary, which keeps line breaks")
-        return Message("no JSON object: {error}", error=message_of(error))
+            return Message("several JSON objects on a line: write one per line, and with curl use --data-binary, which keeps line breaks")
+        return Message("not a JSON object: {error}", error=message_of(error))
     return value if isinstance(value, dict) else Message("not a JSON object")
 
 

@@ -235,7 +235,9 @@ class _Rows:
         self.note(
             present & wrong,
             Reason.WRONG_TYPE,
-            Message("column {named} holds no time as {format}: choose another format, or mend the value", named=named, format=_spoken(self.reading)),
+            Message(
+                "column {named} holds no time as {format}: choose another format, or correct the value", named=named, format=_spoken(self.reading)
+            ),
         )
         return pa.array(times, mask=wrong | ~present)
 
@@ -251,19 +253,17 @@ class _Rows:
                 ),
             )
             named = Message("in column {column} longitude must lie in [-180, 180] and latitude in [-90, 90]", column=repr(reading.x))
-            remedy = Message("mend the value, or choose another form of places or another coordinate reference system")
+            remedy = Message("correct the value, or choose another form of places or another coordinate reference system")
         elif reading.x and reading.y:
             x, y = self._number(reading.x), self._number(reading.y)
             if reading.place_format in SCALED:
                 x, y = x / SCALED[reading.place_format], y / SCALED[reading.place_format]
             named = Message("longitude {x} must lie in [-180, 180] and latitude {y} in [-90, 90]", x=repr(reading.x), y=repr(reading.y))
-            remedy = Message("mend the value, exchange the two columns, or choose another coordinate reference system or sign for decimals")
+            remedy = Message("correct the value, exchange the two columns, or choose another coordinate reference system or sign for decimals")
         else:
             return {}
         if reading.crs == UTM:
-            question = Message(
-                "the coordinates look like UTM, and nothing says of which zone: choose the zone, or another coordinate reference system"
-            )
+            question = Message("the coordinates look like UTM, and nothing says which zone: choose the zone, or another coordinate reference system")
             self.note(np.isfinite(x) & np.isfinite(y), Reason.OUT_OF_RANGE, question)
         elif reading.crs == WGS84:
             self.note((np.abs(x) > 180) | (np.abs(y) > 90), Reason.OUT_OF_RANGE, Message("{named}: {remedy}", named=named, remedy=remedy))
@@ -281,7 +281,7 @@ class _Rows:
         self.note(
             wrong,
             Reason.WRONG_TYPE,
-            Message("column {name} holds no number: mend the value, choose another column or another sign for decimals", name=repr(name)),
+            Message("column {name} holds no number: correct the value, choose another column or another sign for decimals", name=repr(name)),
         )
         return values
 
@@ -298,7 +298,7 @@ class _Rows:
             wrong,
             Reason.WRONG_TYPE,
             Message(
-                "column {source} holds no {type}: make the attribute {name} a string, or mend the value",
+                "column {source} holds no {type}: make the attribute {name} a string, or correct the value",
                 source=repr(one.source),
                 type=one.type,
                 name=repr(one.name),
@@ -421,7 +421,7 @@ def _milliseconds(instants: pd.Series[Any], zone: str) -> tuple[npt.NDArray[np.i
 def _remedy(form: str) -> Message:
     """The remedy for a value that is not a place of a form of IN_ONE."""
     if form in (WKT, WKB):
-        return Message("only points are places of moving things: mend the value, or choose another column or form of places")
+        return Message("only points are places of moving things: correct the value, or choose another column or form of places")
     return Message("write it in decimal degrees such as 52.5, 13.4, or choose another column or form of places")
 
 

@@ -118,7 +118,7 @@ class Segment:
     def expect(self, crc: int) -> None:
         """Raises LogDamaged when `crc`, that of the file as it was read, is not the one that it was written with."""
         if self.crc not in (None, crc):
-            raise self.damaged(Message("its check sum is {found}", found=f"{crc:08x}"))
+            raise self.damaged(Message("its checksum is {found}", found=f"{crc:08x}"))
 
     def _verified(self) -> pa.BufferReader | Path:
         with self.path.open("rb") as file:

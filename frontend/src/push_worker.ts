@@ -43,7 +43,7 @@ const RENEWAL = "/api/v1/channels/push-renewal";
 /** In the reader's language, in this script's own address; English in one that was registered without them. */
 const WORDS = new URLSearchParams(scope.location.search);
 const ENDED: Message = {
-  title: WORDS.get("ended") ?? "Alerts reach this browser no longer",
+  title: WORDS.get("ended") ?? "Alerts no longer reach this browser",
   body: WORDS.get("again") ?? "The browser ended its subscription. Open your account and press “Notify this browser”.",
   link: "/account/",
   tag: "push-ended",

@@ -30,7 +30,7 @@ def test_a_query_page_lists_upstream_and_downstream_queries_and_a_removal_warns_
     below.scroll_into_view_if_needed()
     page.get_by_role("button", name="Remove").first.click()
     page.get_by_role("button", name="Remove query").click()
-    asked = page.get_by_text("'since' would stop, deriving from what is removed")
+    asked = page.get_by_text("This would stop 'since', derived from what is removed")
     asked.wait_for()
     page.get_by_role("button", name="Cancel").last.click()
     assert Query.objects.filter(pk=visits.pk, deleted_at=None).exists()

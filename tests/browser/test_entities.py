@@ -42,10 +42,10 @@ def test_an_entity_and_a_region_have_pages(site: Site) -> None:
     page.get_by_role("link", name="square").first.wait_for()
 
     page.get_by_label("Name", exact=True).fill("Old Aurora")
-    page.get_by_label("Attributes, one a line").fill("flag: NO")
+    page.get_by_label("Attributes, one per line").fill("flag: NO")
     page.get_by_role("button", name="Save", exact=True).click()
     page.get_by_text("write name = value").wait_for()
-    page.get_by_label("Attributes, one a line").fill("flag = NO")
+    page.get_by_label("Attributes, one per line").fill("flag = NO")
     page.get_by_role("button", name="Save", exact=True).click()
     page.get_by_role("heading", name=f"Old Aurora ({names[0]})").wait_for()
     page.get_by_label("Note", exact=True).fill("Drifts at night.")
@@ -60,7 +60,7 @@ def test_an_entity_and_a_region_have_pages(site: Site) -> None:
     live.get_by_role("region", name="The chosen entity").get_by_role("heading", name=names[0], exact=True).wait_for()
     live.close()
 
-    page.get_by_role("button", name="Tell me when it reports again").click()
+    page.get_by_role("button", name="Notify me when it reports again").click()
     page.get_by_role("button", name="Stop waiting").wait_for()
     shot(site, "entity")
     last = max(newest_rows(feed, 1000, ["t"]).column("t").to_pylist())

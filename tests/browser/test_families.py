@@ -114,7 +114,7 @@ def _encounter_by_mouse(site: Site) -> None:
     page.locator("#encounter-distance").fill("2")
     page.locator("#encounter-every").fill("0.5")
     page.locator("#encounter-every-unit").select_option("s")
-    page.get_by_text("On the straight way between two reports").click()
+    page.get_by_text("On the straight line between two reports").click()
     assert preview(page) > 0
     page.locator(".preview-timeline canvas").first.wait_for()
     stored = saved(site, "escort")
@@ -197,7 +197,7 @@ def _total_by_keyboard(site: Site) -> None:
     page = new_query(site, "motion")
     type_in(page, "[id$=-stored]", "square")
     press(page, "At a separate time")
-    press(page, "At most so long")
+    press(page, "At most this long in total")
     type_in(page, ".step-window [id$=-total]", "1")
     choose(page, ".step-window [id$=-total-unit]", "second")
     page.locator(".step-title + .hint", has_text="at most 1 s in all").wait_for()

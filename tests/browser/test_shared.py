@@ -24,7 +24,7 @@ def test_a_link_shows_the_live_view_until_it_is_revoked(site: Site) -> None:
     site.log_in()
     page = site.page
     page.goto(site.address + "/?feed=yard")
-    page.get_by_role("button", name="Share this view by a link").click()
+    page.get_by_role("button", name="Share this view with a link").click()
     page.get_by_label("For whom").fill("Open day")
     page.get_by_role("button", name="Make link").click()
     link = page.get_by_role("textbox", name="The link").input_value()

@@ -39,7 +39,7 @@ def token_create(*, user: User, name: str, scopes: list[str], expires_at: dateti
     if not scopes or not set(scopes) <= set(Scope.values):
         raise ValueError(f"scopes are some of {', '.join(Scope.values)}")
     if feed is not None and set(scopes) != {Scope.INGEST.value}:
-        raise refuse("/scopes", Message("A token for one feed has the scope ingest alone."))
+        raise refuse("/scopes", Message("A token for one feed has only the scope ingest."))
     latest = timezone.now() + timedelta(days=settings.TOKEN_DAYS)
     if expires_at is not None and expires_at > latest:
         raise refuse(

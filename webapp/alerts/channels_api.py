@@ -60,13 +60,13 @@ class ChannelSerializer(OwnedSerializer):
         stored = {} if self.instance is None else {name: getattr(self.instance, name) for name in ("kind", "url", "recipient")}
         settings = {"kind": ChannelKind.WEBHOOK.value, **stored, **attributes}
         if self.instance is not None and settings["kind"] != stored["kind"]:
-            raise serializers.ValidationError({"kind": Message("It stays what it is: make another channel.")})
+            raise serializers.ValidationError({"kind": Message("The kind cannot be changed: make another channel.")})
         if settings["kind"] == ChannelKind.PUSH and (attributes.get("team") or attributes.get("public")):
             raise serializers.ValidationError({"team": Message("A browser is one person's: it belongs to no team, and is not public.")})
         if self.instance is not None and stored["kind"] == ChannelKind.PUSH and attributes.keys() & {"url", "browser_keys"}:
-            raise serializers.ValidationError({"url": Message("A subscription stays what it is: the browser makes another one.")})
-        stored = {} if self.instance is None else {name: getattr(self.instance, name) for name in Channel.TIMING}
-        if faults := timing_faults({**stored, **attributes}):
+            raise serializers.ValidationError({"url": Message("A subscription cannot be changed: the browser makes a new one.")})
+        timing = {} if self.instance is None else {name: getattr(self.instance, name) for name in Channel.TIMING}
+        if faults := timing_faults({**timing, **attributes}):
             raise serializers.ValidationError(faults)
         if self.instance is None or attributes.keys() & {"url", "recipient"}:
             faults = TRANSPORTS[settings["kind"]].refuse(settings)

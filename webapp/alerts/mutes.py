@@ -171,7 +171,7 @@ def _check_rule(mute: Mute) -> None:
     try:
         ZoneInfo(mute.zone)
     except (ZoneInfoNotFoundError, ValueError) as error:
-        raise refuse("/zone", Message("A time zone of the IANA list, as Europe/Athens.")) from error
+        raise refuse("/zone", Message("A time zone of the IANA list, such as Europe/Athens.")) from error
     if mute.window_until is None or not timedelta() < mute.window_until - mute.window_from <= LONGEST_WINDOW:
         raise refuse("/until", Message("A window that repeats ends after its beginning and lasts at most 7 days."))
     if mute.window_from < timezone.now() - LONGEST_AGO:
@@ -183,10 +183,10 @@ def _check_rule(mute: Mute) -> None:
             "/rule", Message("As FREQ=WEEKLY;BYDAY=SU: DAILY, WEEKLY, MONTHLY or YEARLY, with INTERVAL, BYDAY, BYMONTHDAY, BYMONTH, COUNT or UNTIL.")
         )
     if parts["FREQ"] in {"DAILY", "WEEKLY"} and parts.keys() & NOT_BY_DAYS:
-        raise refuse("/rule", Message("Days of a month go with FREQ=MONTHLY, as FREQ=MONTHLY;BYMONTHDAY=1."))
+        raise refuse("/rule", Message("Days of a month need FREQ=MONTHLY, as in FREQ=MONTHLY;BYMONTHDAY=1."))
     try:
         rrulestr(mute.rule, dtstart=datetime(2026, 1, 1))  # noqa: DTZ001  rules are read in local time
     except (ValueError, TypeError) as error:
         raise refuse(
-            "/rule", Message("No iCalendar rule: {error}. UNTIL is written without Z, in the time zone of the window.", error=error)
+            "/rule", Message("Not an iCalendar rule: {error}. UNTIL is written without Z, in the time zone of the window.", error=error)
         ) from error

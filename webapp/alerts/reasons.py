@@ -17,7 +17,7 @@ def reason_of(error: Exception) -> Message:
         case socket.gaierror():
             return Message("The name of the receiver's host has no address: check it ({why}).", why=error.strerror)
         case ConnectionRefusedError():
-            return Message("Nothing takes connections at the receiver's address and port (connection refused).")
+            return Message("Nothing listens at the receiver's address and port (connection refused).")
         case ssl.SSLCertVerificationError():
             return Message("The receiver's certificate is not trusted: {why}.", why=getattr(error, "verify_message", error.strerror))
         case TimeoutError():

@@ -151,7 +151,7 @@ def _read(calendar: str, zone: str, now: datetime) -> list[tuple[datetime, datet
             "/calendar", Message("Reading the calendar took more than {seconds} seconds: leave out what is past.", seconds=f"{SECONDS:g}")
         ) from error
     if status != 0 or not written.endswith(b"\n"):
-        raise refuse("/calendar", Message("Reading the calendar broke off: it is damaged, or too large."))
+        raise refuse("/calendar", Message("Reading the calendar failed: it is damaged, or too large."))
     answer = json.loads(written)
     if "faults" in answer:
         raise refuse("/calendar", untranslated(answer["faults"][0]))

@@ -46,7 +46,7 @@ class ShiftSerializer(OwnedSerializer):
         try:
             ZoneInfo(zone)
         except (ZoneInfoNotFoundError, ValueError) as error:
-            raise serializers.ValidationError(Message("A time zone of the IANA list, as Europe/Athens.")) from error
+            raise serializers.ValidationError(Message("A time zone of the IANA list, such as Europe/Athens.")) from error
         return zone
 
 

@@ -137,7 +137,7 @@ def timing_faults(fields: Mapping[str, Any]) -> dict[str, Message]:
     try:
         ZoneInfo(fields.get("zone", "UTC"))
     except (ZoneInfoNotFoundError, ValueError):
-        faults["zone"] = Message("A time zone of the IANA list, as Europe/Athens.")
+        faults["zone"] = Message("A time zone of the IANA list, such as Europe/Athens.")
     begin, end = fields.get("quiet_from"), fields.get("quiet_until")
     if (begin is None) != (end is None) or (begin is not None and begin == end):
         faults["quiet_until"] = Message("Quiet hours have a beginning and another time as their end; leave both empty for none.")

@@ -38,7 +38,7 @@ def as_faults(error: Exception, context: dict[str, Any]) -> Response | None:
                     Fault(
                         "",
                         Message(
-                            "The log of a feed cannot be read. {error}. An operator mends it with: manage.py repair {feed}",
+                            "The log of a feed cannot be read. {error}. An operator repairs it with: manage.py repair {feed}",
                             error=error,
                             feed=error.feed,
                         ),

@@ -42,7 +42,7 @@ def _checked(reading: Reading, feed: EngineFeed) -> Reading:
     if not reading.time:
         faults.append(Fault("/time", Message("Choose the column with the time; received is the time at which a record came.")))
     if reading.crs == UTM:
-        faults.append(Fault("/crs", Message("The coordinates look like UTM, and nothing says of which zone: give the EPSG code of the zone.")))
+        faults.append(Fault("/crs", Message("The coordinates look like UTM, and nothing says which zone: give the EPSG code of the zone.")))
     made = reading.feed("made")
     if made.crs is not feed.crs:
         faults.append(

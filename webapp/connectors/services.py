@@ -186,7 +186,7 @@ def _set(connector: Connector, settings: Mapping[str, Any]) -> None:
 
 def _check_name(connector: Connector) -> None:
     if Connector.objects.filter(feed=connector.feed, name=connector.name).exclude(pk=connector.pk).exists():
-        raise refuse("/name", Message("The feed has a connector of this name."))
+        raise refuse("/name", Message("The feed already has a connector of this name."))
 
 
 def _check_meaning(connector: Connector) -> None:

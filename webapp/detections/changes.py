@@ -66,7 +66,7 @@ def changes_after(*, feed_id: int, seq: int, wanted: Wanted, size: int) -> Chang
     """
     newest = feed_status(feed_id=feed_id)["outbox_seq"]
     if seq > newest:
-        raise NoSuchNumber(Message("The feed has got to number {newest}; begin there.", newest=newest))
+        raise NoSuchNumber(Message("The feed has reached number {newest}; begin there.", newest=newest))
     results: list[ChangedDetectionRow] = []
     reached = seq
     for number, detections in _numbers_after(feed_id, seq):

@@ -52,7 +52,7 @@ def read_features(data: bytes, *, geographic: bool, name_field: str | None = Non
         raise refuse(
             "/file",
             Message(
-                "Reading the file broke off, or took more than {most} MB of memory: it is damaged, or to be sent in parts.", most=MEMORY_BYTES >> 20
+                "Reading the file failed or took more than {most} MB of memory: it is damaged, or must be sent in parts.", most=MEMORY_BYTES >> 20
             ),
         )
     answer = json.loads(written)

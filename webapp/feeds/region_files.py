@@ -228,7 +228,7 @@ def _csv(data: bytes) -> Shapes:
             try:
                 yield values, shapely.from_wkt(values[wkt])
             except shapely.errors.GEOSException as error:
-                yield values, Message("No well-known text: {error}", error=error)
+                yield values, Message("Not well-known text: {error}", error=error)
     except (UnicodeDecodeError, csv.Error) as error:
         raise refuse("/file", Message("This is not a text table in UTF-8: {error}", error=error)) from error
 

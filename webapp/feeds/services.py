@@ -84,7 +84,10 @@ def _added_columns(feed: Feed, columns: Any) -> dict[str, Any]:
     added = {name: kind for name, kind in columns.items() if name not in feed.columns}
     taken = [name for name in added if name in (VALUE, *ENTITIES)]
     if taken and feed.queries.filter(deleted_at=None).exists():
-        raise Refused(Fault(f"/columns/{name}", Message("Queries mean the answers of others by this name: remove them first.")) for name in taken)
+        raise Refused(
+            Fault(f"/columns/{name}", Message("Queries use this name for the answers of other queries: remove those queries first."))
+            for name in taken
+        )
     return added
 
 

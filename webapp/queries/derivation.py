@@ -225,7 +225,7 @@ def refuse_if_derived_from(*, queries: Sequence[int], user: AnyUser | None, what
         [
             Fault(
                 "/stop_dependents",
-                Message("{names} would stop, deriving from what {what}: send stop_dependents = true if that is meant.", names=named, what=what),
+                Message("This would stop {names}, derived from what {what}: send stop_dependents = true to do it anyway.", names=named, what=what),
             )
         ]
     )

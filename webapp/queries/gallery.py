@@ -218,7 +218,7 @@ def _unit_span(value: str, feed: Feed) -> str | int:
 def _duration(value: Any, parameter: Mapping[str, Any], feed: Feed) -> int:
     span = _span(value, feed)
     if not 0 < span < 2**53:
-        raise ValueError(Message("must be longer than nothing"))
+        raise ValueError(Message("must be longer than 0"))
     return span
 
 

@@ -38,7 +38,7 @@ def preview(*, log_root: str, feed: dict[str, Any], specification: Any, span: in
         request,
         seconds=SECONDS,
         too_long=Message("The preview took more than {seconds} seconds: choose a shorter span.", seconds=f"{SECONDS:g}"),
-        broke_off=Message("The preview needed too much memory or broke off: choose a shorter span."),
+        broke_off=Message("The preview needed too much memory or failed: choose a shorter span."),
     )
     if "stopped" in answer:
         raise refuse("", Message("A job would stop this query: {reason}.", reason=untranslated(answer["stopped"])))

@@ -59,7 +59,7 @@ def sandbox(
         request,
         seconds=SECONDS,
         too_long=Message("The rules took more than {seconds} seconds: choose a shorter stretch.", seconds=f"{SECONDS:g}"),
-        broke_off=Message("The rules needed too much memory or broke off: choose a shorter stretch."),
+        broke_off=Message("The rules needed too much memory or failed: choose a shorter stretch."),
         failures=FAILURES,
     )
     return cast("Sandbox", {**answer, "seconds": round(time.monotonic() - started, 2)})

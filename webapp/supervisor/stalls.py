@@ -44,7 +44,7 @@ def _judge(head: FeedHead, waiting: datetime | None, is_damaged: bool) -> None:
             feed_event_add(head.feed, JobEvent.Kind.STALLED, text)
     elif head.stalled_at is not None and FeedHead.objects.filter(pk=head.pk, stalled_at=head.stalled_at).update(stalled_at=None):
         seconds = round((now - head.stalled_at).total_seconds())
-        feed_event_add(head.feed, JobEvent.Kind.RESUMED, Message("{feed}: it goes on after {seconds} s.", feed=head.feed.name, seconds=seconds))
+        feed_event_add(head.feed, JobEvent.Kind.RESUMED, Message("{feed}: it continues after {seconds} s.", feed=head.feed.name, seconds=seconds))
 
 
 def _reason(head: FeedHead, now: datetime, is_damaged: bool) -> Message:

@@ -104,7 +104,7 @@ KINDS = (
             PORT,
             Field("topic", "Topic", required=True, hint="vedette/yard: each answer is a message of vedette/yard/ID. An empty message retracts it."),
             *WANTED,
-            Field("retained", "The broker keeps the last message of each answer", FieldType.BOOLEAN, False, hint="Who subscribes later gets them."),
+            Field("retained", "The broker keeps the last message of each answer", FieldType.BOOLEAN, False, hint="Later subscribers get them."),
             VERSION,
             *ACCESS,
         ),

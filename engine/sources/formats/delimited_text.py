@@ -25,7 +25,7 @@ MOST_COLUMNS = 500
 MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 BY_HAND = ("utf-8", "windows-1252", "iso-8859-15", "utf-16", "windows-1250", "windows-1251", "windows-1253", "shift_jis", "gb18030")
 """Encodings that the page offers."""
-OTHER_ENCODING = Message("the line is not UTF-8, as those before it: choose another encoding, or mend the line")
+OTHER_ENCODING = Message("the line is not UTF-8 like those before it: choose another encoding, or correct the line")
 _SEP = re.compile(rb'"?sep=."?\r?')
 """The line that names the delimiter for Excel."""
 

@@ -101,7 +101,7 @@ class Messages:
             return None
         found = _SENTENCE.search(line)
         if found is None:
-            return _broken(Message("no AIS sentence"), line) if b"!" in line else None
+            return _broken(Message("not an AIS sentence"), line) if b"!" in line else None
         if _checksum(found[0]) != int(found[7], 16):
             return _broken(Message("its checksum does not fit: the line was damaged"), line)
         before = line[: found.start()]

@@ -59,7 +59,7 @@ def _parts(answer: bytes) -> tuple[bytes, list[memoryview]]:
         elif key & 7 == VARINT:
             at = _varint(answer, at)[1]
         else:
-            raise DecodeError(Message("a field is of no known kind"))
+            raise DecodeError(Message("a field has an unknown type"))
         fields += 1
         if len(entities) > MOST_VEHICLES or fields > 2 * MOST_VEHICLES:
             raise ValueError(Message("it has more than {most:,} entities", most=MOST_VEHICLES))
@@ -87,7 +87,7 @@ def _row(name: str, vehicle: Any, written: int) -> Record | Broken:
     position, trip = vehicle.position, vehicle.trip
     entity = vehicle.vehicle.id or name
     if not entity:
-        return Broken(0, Message("a vehicle has neither an id nor an entity's"), str(vehicle)[:200])
+        return Broken(0, Message("a vehicle has no id, and neither has its entity"), str(vehicle)[:200])
     return {
         "vehicle": entity,
         "time": 1000 * vehicle.timestamp or written,

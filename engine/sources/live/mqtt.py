@@ -415,7 +415,7 @@ FIELDS = (
         "Topics",
         FieldType.LINES,
         required=True,
-        hint="One a line, such as fleet/{entity}/{event}: levels in brackets become columns; + stands for any level, # for all the rest.",
+        hint="One per line, such as fleet/{entity}/{event}: levels in brackets become columns; + stands for any level, # for all the rest.",
     ),
     FORMAT,
     CSV_COLUMNS,
@@ -425,12 +425,10 @@ FIELDS = (
     Field(
         "share",
         "Group of a shared subscription",
-        hint="Empty: none. Of all that subscribe with the name of the same group, each message goes to one.",
+        hint="Empty: none. Each message goes to only one of the subscribers that name the same group.",
         when=("version", ("5",)),
     ),
-    Field(
-        "client_id", "Client id", hint="Where the broker knows its clients by their ids. Empty: one that stays the same.", when=("quality", ("1",))
-    ),
+    Field("client_id", "Client id", hint="If the broker knows its clients by their ids. Empty: an id that stays the same.", when=("quality", ("1",))),
 )
 KINDS = (
     SourceKind(

@@ -350,7 +350,7 @@ ADSB_COLUMNS = ("flight", "alt_baro", "alt_geom", "gs", "track", "baro_rate", "s
 KINDS = (
     SourceKind(
         "poll",
-        "JSON or GeoJSON of an address, asked again and again",
+        "JSON or GeoJSON from an address, polled",
         (URL, Field("path", "Records (JMESPath)", hint="data.vehicles[?active]; empty: the list in the answer."), SECONDS, AUTHORIZATION),
         ONCE,
         open_polling,
@@ -381,7 +381,7 @@ KINDS = (
         "WebSocket",
         (
             replace(URL, hint="It begins with wss:// or ws://."),
-            Field("subscribe", "Message to begin with", FieldType.LINES, hint="What the server wants to hear first, if anything."),
+            Field("subscribe", "Message to begin with", FieldType.LINES, hint="If the server needs a message first, to subscribe for instance."),
             FORMAT,
             CSV_COLUMNS,
             AUTHORIZATION,

@@ -102,7 +102,7 @@ export function queriesText(chosen: ReadonlySet<string>): string {
 }
 
 export function queriesWords(count: number): string {
-  if (count === 0) return t("None is chosen: choose one at least, or all queries of the feed.");
+  if (count === 0) return t("No query is chosen: choose at least one, or all queries of the feed.");
   return tn("1 query is chosen.", "{count} queries are chosen.", count);
 }
 

@@ -30,7 +30,7 @@ export const TABS: Tab[] = [
 export const ORDERS: [Order, string][] = [
   ["newest", t("Newest first")],
   ["oldest", t("Oldest first")],
-  ["severity", t("Gravest first")],
+  ["severity", t("Most severe first")],
   ["event", t("Latest event first")],
   ["-event", t("Earliest event first")],
 ];

@@ -5,7 +5,7 @@ import { t } from "./texts";
 
 /** The worker imports nothing: its texts are passed in its address. */
 const WORDS = new URLSearchParams({
-  ended: t("Alerts reach this browser no longer"),
+  ended: t("Alerts no longer reach this browser"),
   again: t("The browser ended its subscription. Open your account and press “Notify this browser”."),
   news: t("There are new alerts."),
 });
@@ -34,7 +34,7 @@ export async function subscribe(key: string): Promise<Subscription> {
     return parts(await registration.pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: toBytes(key) }));
   } catch (error) {
     throw new NoPush(
-      t("The browser's push service took no subscription: {reason}", { reason: error instanceof Error ? error.message : String(error) }),
+      t("The browser's push service refused the subscription: {reason}", { reason: error instanceof Error ? error.message : String(error) }),
     );
   }
 }

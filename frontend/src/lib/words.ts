@@ -50,7 +50,7 @@ export const STATE_NAMES = {
 export const STEP_NAMES: Record<string, string> = {
   seen: t("looked at it"),
   acknowledged: t("acknowledged it"),
-  assigned: t("gave it to"),
+  assigned: t("assigned it to"),
   resolved: t("resolved it"),
   reopened: t("reopened it"),
   commented: t("said"),

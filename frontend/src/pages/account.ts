@@ -75,7 +75,7 @@ units.addEventListener("change", () => {
 const language = h(
   "select",
   { class: "select", id: "language" },
-  ...[["", t("As the browser asks for")] as const, ...LANGUAGES].map(([value, name]) =>
+  ...[["", t("The browser's language")] as const, ...LANGUAGES].map(([value, name]) =>
     h("option", { value, selected: value === shell.me.language }, name),
   ),
 );
@@ -109,7 +109,7 @@ const sound = h(
       h(
         "option",
         { value: one, selected: soundFrom() === one },
-        one === "critical" ? t("Critical alone") : t("{SEVERITY_NAMES} and above", { SEVERITY_NAMES: SEVERITY_NAMES[one] }),
+        one === "critical" ? t("Critical only") : t("{SEVERITY_NAMES} and above", { SEVERITY_NAMES: SEVERITY_NAMES[one] }),
       ),
     ),
 );
@@ -366,7 +366,7 @@ function newToken(): void {
       h(
         "option",
         { value: days, selected: days === Math.min(90, tokenDays) },
-        days === tokenDays ? t("In {days} days, the greatest age", { days }) : t("In {days} days", { days }),
+        days === tokenDays ? t("In {days} days, the longest", { days }) : t("In {days} days", { days }),
       ),
     ),
   );
@@ -396,7 +396,7 @@ function newToken(): void {
       { class: "field", "data-pointer": "/feed" },
       h("label", { for: "token-feed" }, t("Valid for")),
       feed,
-      h("span", { class: "hint" }, t("A token for one feed can do nothing but send events to it.")),
+      h("span", { class: "hint" }, t("A token for one feed can only send events to it.")),
     ),
     h("div", { class: "field", "data-pointer": "/expires_at" }, h("label", { for: "token-expiry" }, t("It expires")), expiry),
   );
@@ -423,7 +423,7 @@ function newToken(): void {
           (made) => {
             dialog.close();
             void loadTokens();
-            showSecret(t("Your new token"), t("Copy it now: it is shown this once."), made.token);
+            showSecret(t("Your new token"), t("Copy it now: it is shown only once."), made.token);
           },
           (error: unknown) => (error instanceof ApiError && error.status === 400 ? showFaults(dialog.body, error.faults) : fail(error)),
         );

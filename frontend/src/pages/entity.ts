@@ -54,12 +54,12 @@ const span = h(
   { class: "select", "aria-label": t("Span") },
   ...(feed.time === "ms" ? SPANS : TICK_SPANS).map(([value, text], i) => h("option", { value: String(value), selected: i === 1 }, text)),
 );
-const map = h("div", { class: "small-map", "aria-label": t("Its way") });
+const map = h("div", { class: "small-map", "aria-label": t("Its track") });
 const place = (): HTMLElement => h("div", { class: "stack" });
 const [facts, registry, watching, visits, answers, alerts, notes] = [place(), place(), place(), place(), place(), place(), place()];
 let way: Track | null = null;
 
-const exporter = button(t("Its way as GeoJSON"), { icon: "download", onClick: () => saveWay() });
+const exporter = button(t("Its track as GeoJSON"), { icon: "download", onClick: () => saveWay() });
 const live = linkButton(t("On the live map"), address("/", { feed: feed.name, entity }), "map");
 const body = pageFrame(shell.root, entity, [exporter, live]);
 body.append(
@@ -152,7 +152,7 @@ function showRegistry({ name, attributes }: Profile): void {
   replace(
     registry,
     h("div", { class: "field" }, h("label", { for: "entity-name" }, t("Name")), nameField),
-    h("div", { class: "field" }, h("label", { for: "entity-attributes" }, t("Attributes, one a line")), field),
+    h("div", { class: "field" }, h("label", { for: "entity-attributes" }, t("Attributes, one per line")), field),
     feed.editable
       ? h("div", { class: "row" }, button(t("Save"), { icon: "save", onClick: () => void save() }))
       : h("p", { class: "hint" }, t("Users who may change the feed may change its registry.")),
@@ -177,7 +177,7 @@ function showWatch(watch: Profile["watch"]): void {
     h(
       "div",
       { class: "row row-wrap" },
-      button(isWaiting ? t("Stop waiting") : t("Tell me when it reports again"), {
+      button(isWaiting ? t("Stop waiting") : t("Notify me when it reports again"), {
         icon: "bell-ring",
         "aria-pressed": String(isWaiting),
         onClick: () => void change(isWaiting ? "DELETE" : "PUT"),

@@ -282,7 +282,7 @@ function fileSettings(name: string, time: TimeUnit): Settings {
     element: h(
       "section",
       { class: "stack", "data-pointer": "/into" },
-      h("h3", { class: "section-title" }, t("What the feed takes of it")),
+      h("h3", { class: "section-title" }, t("What the feed takes from it")),
       list,
     ),
     ...loading(t("Load the file into the feed")),
@@ -410,7 +410,7 @@ function orderWords({ ordered, lateness, reading }: Inspection): string {
   const isTicks = reading.time_format === "ticks";
   const late =
     lateness === 0
-      ? t("it has one thing after the other")
+      ? t("it lists one thing after another")
       : t("rows come up to {lateness} late", { lateness: formatSpan(lateness, isTicks ? "ticks" : "ms") });
   return t("The sample is not in the order of time; {late}.", { late });
 }

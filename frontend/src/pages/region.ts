@@ -132,7 +132,7 @@ function show(found: Activity): void {
 }
 
 function inside({ inside: present, inside_count: count, to }: Activity): HTMLElement {
-  if (present.length === 0) return h("p", { class: "muted" }, t("Nobody, by the last reports."));
+  if (present.length === 0) return h("p", { class: "muted" }, t("Nobody, according to the last reports."));
   const rows = present.map(([entity, since, last]) =>
     h(
       "tr",

@@ -298,7 +298,7 @@ class RegionsPage {
 
   private async remove(row: RegionRow): Promise<void> {
     if (
-      !(await confirmDanger(t("Delete this region?"), t("“{name}” is taken out of the library.", { name: row.name }), t("Delete region")))
+      !(await confirmDanger(t("Delete this region?"), t("“{name}” is removed from the library.", { name: row.name }), t("Delete region")))
     )
       return;
     try {

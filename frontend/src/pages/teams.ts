@@ -290,7 +290,7 @@ function showLink(link: string, text: string): void {
   const field = h("input", { class: "input mono", readonly: true, value: link, "aria-label": t("Link of the invitation") });
   const dialog = openDialog(
     t("Invited"),
-    h("p", {}, text, t(" It works once, for seven days, and is shown here this once.")),
+    h("p", {}, text, t(" It works once, within seven days, and is shown only now.")),
     copyRow(field),
   );
   dialog.foot.append(button(t("Done"), { kind: "button-primary", onClick: dialog.close }));
@@ -361,7 +361,7 @@ function personRow(person: Person, everybody: readonly Person[]): HTMLElement {
       : button(person.administrator ? t("No administrator") : t("Make administrator"), {
           kind: "button-sm",
           "aria-label": person.administrator
-            ? t("No longer make {name} administrator", { name: person.name })
+            ? t("Remove {name} as administrator", { name: person.name })
             : t("Make {name} administrator", { name: person.name }),
           onClick: () => change({ administrator: !person.administrator }, t("Changed.")),
         }),

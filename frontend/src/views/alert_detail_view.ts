@@ -342,8 +342,8 @@ export class AlertDetailView {
     const isOff = !alert.editable;
     const give = h(
       "select",
-      { class: "select assign", "aria-label": t("Give it to"), disabled: isOff },
-      h("option", { value: "" }, alert.assignee === null ? t("Give to…") : t("Given to {assignee}", { assignee: alert.assignee })),
+      { class: "select assign", "aria-label": t("Assign it to"), disabled: isOff },
+      h("option", { value: "" }, alert.assignee === null ? t("Assign to…") : t("Assigned to {assignee}", { assignee: alert.assignee })),
       ...detail.handlers.map((name) => h("option", { value: name }, name === this.me.name ? t("{name} (you)", { name }) : name)),
     );
     give.addEventListener("change", () => {

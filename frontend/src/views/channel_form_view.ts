@@ -23,7 +23,7 @@ const KINDS = [
 /** Created by the browser itself. */
 const BROWSER = ["push", t("This or another browser")] as const;
 const URL_HINTS: Readonly<Record<string, string>> = {
-  webhook: t("Each message is signed after the Standard Webhooks scheme."),
+  webhook: t("Each message is signed according to Standard Webhooks."),
   mqtt: t("As mqtts://user:password@broker.example.org/vedette/alerts: the path is the topic."),
   kafka: t(
     "As kafkas://user:password@broker.example.org:9093/alerts, more brokers after commas. The path is the topic, a message's key its id.",
@@ -52,7 +52,7 @@ export function openChannelForm(me: Me, stored: Channel | null, reload: () => Pr
     placeholder: "duty@example.org",
     value: stored?.recipient ?? "",
   });
-  const recipientField = field("recipient", t("Recipient"), recipient, t("Each mail has a link that acknowledges in your name."));
+  const recipientField = field("recipient", t("Recipient"), recipient, t("Each mail has a link that acknowledges the alerts in your name."));
   const url = h("input", {
     class: "input",
     id: "channel-url",
@@ -89,7 +89,7 @@ export function openChannelForm(me: Me, stored: Channel | null, reload: () => Pr
     urlField,
     recipientField,
     field("min_severity", t("Alerts of"), severity),
-    field("all_queries", t("Of which queries"), scope),
+    field("all_queries", t("Queries whose alerts it carries"), scope),
     field("per_minute", t("Messages a minute, at most"), rate, t("Alerts beyond that go in one message.")),
     timing.element,
   );

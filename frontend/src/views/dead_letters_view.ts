@@ -99,7 +99,7 @@ function rules(send: Send): HTMLElement {
     "div",
     { class: "row row-wrap" },
     h("div", { class: "letter-rule" }, rule),
-    button(t("Mend all and send them again"), { icon: "send", onClick: () => void send({ rule: rule.value }) }),
+    button(t("Correct all and send them again"), { icon: "send", onClick: () => void send({ rule: rule.value }) }),
   );
 }
 
@@ -128,7 +128,7 @@ function letter(row: DeadLetter, zone: Zone, send: Send | null): HTMLElement {
       h("span", { class: "badge badge-good" }, t("Corrected and sent at {sentat}", { sentat: formatMoment(row.sent_at, "ms", zone) })),
     );
   else if (send !== null && isMendable(row))
-    element.append(button(t("Mend"), { icon: "pencil", kind: "button-sm", onClick: () => edit(element, text, row, send) }));
+    element.append(button(t("Correct"), { icon: "pencil", kind: "button-sm", onClick: () => edit(element, text, row, send) }));
   return element;
 }
 

@@ -58,7 +58,7 @@ export async function openDeliveryLog(channel: Channel, zone: string): Promise<v
 }
 
 function table(rows: readonly HTMLElement[]): HTMLElement {
-  const head = [t("When"), t("What"), t("What became of it")].map((text) => h("th", { scope: "col" }, text));
+  const head = [t("When"), t("What"), t("Result")].map((text) => h("th", { scope: "col" }, text));
   return h(
     "div",
     { class: "table-wrap" },

@@ -43,10 +43,10 @@ export class DeskFiltersView {
   private readonly query = select(t("Query"), [["", t("Any query")]]);
   private readonly region = select(t("Region"), [["", t("Any region")]]);
   private readonly entity = h("input", { class: "input", type: "text", placeholder: t("Any entity"), "aria-label": t("Entity") });
-  private readonly assignee = select(t("Given to"), [
-    ["", t("Given to anyone")],
-    ["me", t("Given to me")],
-    ["nobody", t("Given to nobody")],
+  private readonly assignee = select(t("Assigned to"), [
+    ["", t("Assigned to anyone")],
+    ["me", t("Assigned to me")],
+    ["nobody", t("Not assigned")],
   ]);
   private readonly since = select(t("Opened"), SINCE);
   private readonly from = h("input", { class: "input", type: "datetime-local", "aria-label": t("Opened from") });
@@ -204,7 +204,7 @@ export class DeskFiltersView {
       this.regions = regions;
       fillWith(
         this.assignee,
-        people.map(({ name }) => ({ id: name, name: t("Given to {assignee}", { assignee: name }) })),
+        people.map(({ name }) => ({ id: name, name: t("Assigned to {assignee}", { assignee: name }) })),
       );
       fillWith(this.query, queries);
       fillWith(this.region, regions);

@@ -55,7 +55,7 @@ export function openNewFeed(teams: readonly Team[], done: () => void): void {
       h("span", { class: "hint" }, t("Then time also moves on when no rows come.")),
     ),
     spans,
-    formField(t("Other columns"), "/columns", columns, t("One a line, with its type: string, int, float or bool.")),
+    formField(t("Other columns"), "/columns", columns, t("One per line, with its type: string, int, float or bool.")),
     formField(t("Team"), "/team", team),
   );
   finish(
@@ -103,7 +103,7 @@ export function openFeedSettings(feed: FeedStatus, teams: readonly Team[], done:
       t("Columns to add"),
       "/columns",
       columns,
-      t("One a line, with its type: string, int, float or bool. {present}; these stay. Earlier rows have no values for new ones.", {
+      t("One per line, with its type: string, int, float or bool. {present}; these stay. Earlier rows have no values for new ones.", {
         present,
       }),
     ),
@@ -201,7 +201,7 @@ async function removeFeed(feed: FeedStatus): Promise<void> {
     ] as const;
     const words = counts.filter(([count]) => count > 0).map(([count, what]) => `${formatNumber(count)} ${what}`);
     const gone =
-      words.length === 0 ? t("Nothing is stored of it.") : t("With it go {words}. This cannot be undone.", { words: words.join(", ") });
+      words.length === 0 ? t("Nothing of it is stored.") : t("This also removes {words}. It cannot be undone.", { words: words.join(", ") });
     if (!(await confirmDanger(t("Delete the feed {name}?", { name: feed.name }), gone, t("Delete feed")))) return;
     await call(`feeds/${feed.name}/`, { method: "DELETE" });
     location.reload();
@@ -220,7 +220,7 @@ class Guard {
     this.choice = select(
       "feed-ahead-kind",
       [
-        ...(ahead === undefined ? [["default", t("As suits the clock")] as const] : []),
+        ...(ahead === undefined ? [["default", t("The default for the clock")] as const] : []),
         ["bound", t("At most")],
         ["none", t("Without a bound")],
       ],

@@ -88,7 +88,7 @@ async function ask(form: HTMLFormElement, purpose: Purpose): Promise<void> {
     purpose === "create"
       ? await navigator.credentials.create({ publicKey: creationOptions(given, alone) })
       : await navigator.credentials.get({ publicKey: requestOptions(given) });
-  if (!(credential instanceof PublicKeyCredential)) throw new Error(t("The browser gave no passkey."));
+  if (!(credential instanceof PublicKeyCredential)) throw new Error(t("The browser provided no passkey."));
   const field = form.querySelector<HTMLInputElement>("input[name=credential]");
   if (field === null) throw new Error("the form has no field for the passkey");
   field.value = JSON.stringify(answered(credential));

@@ -33,7 +33,7 @@ export function openShares(feed: Feed, shown: readonly string[] | null): void {
     ...SPANS.map(([hours, text]) => h("option", { value: hours, selected: hours === 24 }, text)),
   );
   const dialog = openDialog(
-    t("Share this view by a link"),
+    t("Share this view with a link"),
     h(
       "p",
       { class: "small muted" },
@@ -117,7 +117,7 @@ function showLink(place: HTMLElement, link: string): void {
     h(
       "div",
       { class: "made-link stack" },
-      h("p", { class: "notice notice-high" }, icon("triangle-alert"), h("span", {}, t("Copy the link now: it is shown this once."))),
+      h("p", { class: "notice notice-high" }, icon("triangle-alert"), h("span", {}, t("Copy the link now: it is shown only once."))),
       copyRow(field),
     ),
   );

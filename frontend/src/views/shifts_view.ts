@@ -54,7 +54,7 @@ export class ShiftsView {
       const body = { name: name.value.trim(), zone: this.me.time_zone, ...calendar };
       await call(stored === null ? "shifts/" : `shifts/${stored.id}/`, { method: stored === null ? "POST" : "PATCH", body });
       dialog.close();
-      toast(t("The calendar is taken over."), "good");
+      toast(t("The calendar is imported."), "good");
       await this.load();
     };
     dialog.foot.append(

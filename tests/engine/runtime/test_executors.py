@@ -161,7 +161,7 @@ def test_a_damaged_segment_is_named(spark: SparkSession, tmp_path: Path) -> None
     path.write_bytes(path.read_bytes()[:-9] + b"otherwise")
     span = spread.log.ahead(-1, 20)
     assert span is not None
-    with pytest.raises(LogDamaged, match="check sum"):
+    with pytest.raises(LogDamaged, match="checksum"):
         spread.take(span)
 
 

@@ -170,7 +170,7 @@ def test_bytes_that_are_not_utf8_are_faults_of_their_lines(tmp_path: Path) -> No
     data = lines + "a,2025-12-31 12:00:20,13,52,Genève\n".encode("latin-1") + b"a,2025-12-31 12:00:21,13,52,x\n"
     _, rows, faults = looked(tmp_path / "a.csv", data)
     assert len(rows) == 21 and rows[5]["note"] == "Zürich"
-    assert faults == [(22, "the line is not UTF-8, as those before it: choose another encoding, or mend the line")]
+    assert faults == [(22, "the line is not UTF-8 like those before it: choose another encoding, or correct the line")]
 
 
 def _long(odd: bytes, at: int = 60_000, count: int = 80_000) -> bytes:
@@ -182,7 +182,7 @@ def _long(odd: bytes, at: int = 60_000, count: int = 80_000) -> bytes:
 def test_an_encoding_that_changes_later_in_the_file_is_found_by_inspection(tmp_path: Path) -> None:
     odd = f"a,{T0},13.5,52.5,Genève".encode("latin-1")
     found, rows, faults = looked(tmp_path / "a.csv", _long(odd))
-    problem = "the line is not UTF-8, as those before it: choose another encoding, or mend the line"
+    problem = "the line is not UTF-8 like those before it: choose another encoding, or correct the line"
     assert len(rows) == 79_999 and faults == [(60_002, problem)] and found["reading"]["encoding"] == "utf-8"
     assert [(one["line"], one["problem"]) for one in found["faults"]] == [(60_002, problem)] and found["good"] == 5_000
 

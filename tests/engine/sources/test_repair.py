@@ -72,7 +72,7 @@ def test_readers_detect_any_flipped_bit(log: EventLog) -> None:
 def test_tail_entries_and_compaction_detect_damage(log: EventLog) -> None:
     flip(files(log)[-1], 200)
     for look in (lambda: log.tail(0), lambda: list(log.entries()), lambda: log.compact(23), lambda: log.verify(0, 24)):
-        with pytest.raises(LogDamaged, match="check sum"):
+        with pytest.raises(LogDamaged, match="checksum"):
             look()
     log.append(rows(24))
     assert log.end[0] == 27, "rows still come in"

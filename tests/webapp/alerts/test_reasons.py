@@ -15,7 +15,7 @@ from webapp.alerts.webhooks import post_bytes
     ("error", "words"),
     [
         (socket.gaierror(-2, "Name or service not known"), "The name of the receiver's host has no address: check it (Name or service not known)."),
-        (ConnectionRefusedError(111, "Connection refused"), "Nothing takes connections at the receiver's address and port (connection refused)."),
+        (ConnectionRefusedError(111, "Connection refused"), "Nothing listens at the receiver's address and port (connection refused)."),
         (ssl.SSLCertVerificationError(1, "certificate verify failed"), "The receiver's certificate is not trusted: certificate verify failed."),
         (TimeoutError("timed out"), "The receiver did not answer in time."),
         (OSError(101, "Network is unreachable"), "OSError: [Errno 101] Network is unreachable"),

@@ -125,7 +125,7 @@ def test_a_number_that_is_expired_or_in_the_future_is_refused_with_the_remedy(
     store(feed, [crossing(query, "a", 2)], 1)
     client = client_of(people.owner)
     ahead = changes(client, 3)
-    assert (ahead.status_code, "has got to number 2" in ahead.json()["faults"][0]["message"]) == (400, True)
+    assert (ahead.status_code, "has reached number 2" in ahead.json()["faults"][0]["message"]) == (400, True)
     assert changes(client, 0, order="start", **{"from": 3}).json()["faults"][0]["pointer"] == "/from"
     assert changes(client, -1).status_code == 400
     Outbox.objects.filter(seq=1).update(created_at=timezone.now() - timedelta(hours=2))

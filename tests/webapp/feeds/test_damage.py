@@ -83,7 +83,7 @@ def test_the_publisher_skips_a_damaged_feed_and_serves_the_others(feed: Feed, ot
     assert feeds_set_aside() == {feed.pk} == {feed.pk for feed in Feed.objects.exclude(damage=None)}
     assert newest(feed).name in LogDamage.objects.get().file
     event = JobEvent.objects.get(kind="damaged")
-    assert event.feed == feed and "manage.py repair yard" in event.text and "check sum" in event.text
+    assert event.feed == feed and "manage.py repair yard" in event.text and "checksum" in event.text
 
 
 def test_the_page_and_the_api_show_the_reason_the_file_and_the_remedy(feed: Feed, send: Callable[..., Any], client_of: Any, people: Any) -> None:

@@ -87,7 +87,7 @@ def test_a_column_whose_title_speaks_of_a_name_names_the_region(column: str, sen
 def test_a_cell_that_is_no_well_known_text_is_the_fault_of_its_row(sent: Callable[..., Any]) -> None:
     table = b'name,wkt\nbroken,POLYGON((\npier,"POLYGON((0 0,1 0,1 1,0 0))"\n'
     faults = sent(table).json()["faults"]
-    assert len(faults) == 1 and faults[0]["message"].startswith("Row 1: No well-known text")
+    assert len(faults) == 1 and faults[0]["message"].startswith("Row 1: Not well-known text")
 
 
 def test_a_region_with_many_vertices_survives_a_table(sent: Callable[..., Any]) -> None:

@@ -172,7 +172,7 @@ def test_an_altered_or_missing_file_is_damage_until_it_is_restored(shared: str) 
     file = Path(shared, LogSegment.objects.get().file)
     content = file.read_bytes()
     file.write_bytes(content[:-40] + bytes([content[-40] ^ 1]) + content[-39:])
-    with pytest.raises(LogDamaged, match="check sum"):
+    with pytest.raises(LogDamaged, match="checksum"):
         list(log.read())
     file.unlink()
     with pytest.raises(LogDamaged, match="missing"):

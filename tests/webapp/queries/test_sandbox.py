@@ -174,7 +174,7 @@ def test_a_template_can_be_filled_in_and_registered(people: SimpleNamespace, fee
     checked = client.post("/api/v1/queries/check", {"feed": "yard", "specification": specification}).json()
     assert checked["faults"] == [] and checked["kinds"] == ["stoppedInside"]
     reason = "positions, constants, what holds initially and complements of all that is declared are not cut off"
-    expected = f"Several partitions share its work: slow by entity. In one partition stay stoppedInside and within ({reason})."
+    expected = f"Several partitions share its work: slow by entity. stoppedInside and within stay in one partition ({reason})."
     assert checked["placement"] is None
     distributed = {"feed": "yard", "specification": specification | {"distributed": True}}
     assert client.post("/api/v1/queries/check", distributed).json()["placement"] == expected

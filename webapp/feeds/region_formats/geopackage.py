@@ -104,7 +104,7 @@ def _of_blob(blob: Any) -> Any:
     _check_header(blob)
     envelope = blob[3] >> 1 & 7
     if envelope >= len(_ENVELOPES):
-        raise ValueError(Message("no geometry of a GeoPackage"))
+        raise ValueError(Message("not a geometry of a GeoPackage"))
     return shapely.from_wkb(blob[8 + _ENVELOPES[envelope] :])
 
 
@@ -116,4 +116,4 @@ def _system_number(blob: Any) -> int:
 
 def _check_header(blob: Any) -> None:
     if not isinstance(blob, bytes) or not blob.startswith(b"GP") or len(blob) < 8:
-        raise ValueError(Message("no geometry of a GeoPackage"))
+        raise ValueError(Message("not a geometry of a GeoPackage"))

@@ -184,7 +184,7 @@ class UploadView(OwnedView):
     def inspection(self, request: Request, pk: str) -> Response:
         upload = self.get_editable()
         if upload.state in (UploadState.UPLOADING, UploadState.DONE, UploadState.CANCELLED):
-            raise refuse("/file", Message("The file cannot be looked into: it is {state}.", state=upload.state))
+            raise refuse("/file", Message("The file cannot be inspected: it is {state}.", state=upload.state))
         options = request.data if isinstance(request.data, dict) else {}
         chosen = options.get("reading", {})
         if not isinstance(chosen, dict):

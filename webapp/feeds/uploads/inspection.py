@@ -153,7 +153,7 @@ def _ask(process: WarmPool, request: Mapping[str, Any], path: Path, seconds: flo
         raise refuse(
             "/file",
             Message(
-                "Reading the file broke off, or took more than {most} GB of memory: it is damaged, or to be sent in parts.", most=MEMORY_BYTES >> 30
+                "Reading the file failed or took more than {most} GB of memory: it is damaged, or must be sent in parts.", most=MEMORY_BYTES >> 30
             ),
         )
     answer: dict[str, Any] = json.loads(written)

@@ -18,7 +18,7 @@ def placement(parts: Mapping[str, Any]) -> str | None:
     """What `Operator.parts` says; null for a query without parts.
 
     >>> placement({"by_entity": ["pace"], "by_pair": ["near", "rendezVous"], "in_each_partition": [], "in_one_partition": {"any": "any: it joins"}})
-    'Several partitions share its work: pace by entity; near and rendezVous by pair. In one partition stays any (any: it joins).'
+    'Several partitions share its work: pace by entity; near and rendezVous by pair. any stays in one partition (any: it joins).'
     >>> placement({"by_entity": [], "by_pair": [], "in_each_partition": [], "in_one_partition": {"a": "b: why", "b": "b: why"}})
     'All of it is in one partition (b: why).'
     """
@@ -38,7 +38,7 @@ def placement(parts: Mapping[str, Any]) -> str | None:
     shared = gettext("Several partitions share its work: %(spread)s.") % {"spread": "; ".join(spread)}
     if not whole:
         return shared
-    stays = ngettext("In one partition stays %(names)s%(reasons)s.", "In one partition stay %(names)s%(reasons)s.", len(whole))
+    stays = ngettext("%(names)s stays in one partition%(reasons)s.", "%(names)s stay in one partition%(reasons)s.", len(whole))
     return f"{shared} {stays % {'names': _some([*whole]), 'reasons': reasons}}"
 
 

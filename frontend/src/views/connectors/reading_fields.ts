@@ -30,7 +30,7 @@ export class ReadingFields {
   constructor(feed: FeedStatus, current: Record<string, unknown>) {
     this.columns = Object.entries(feed.columns).map(([name, type]) => `${name}:${type}`);
     const zones: Choices = ["UTC", ...Intl.supportedValuesOf("timeZone").filter((one) => one !== "UTC")].map((one) => [one, one]);
-    this.zoneField = field("reading/zone", t("Time zone of times without one"), this.choose("zone", zones, "UTC"));
+    this.zoneField = field("reading/zone", t("Time zone of times that name none"), this.choose("zone", zones, "UTC"));
     this.element = h(
       "fieldset",
       { class: "stack" },

@@ -7,7 +7,7 @@ import { t } from "../../lib/texts";
 export function trialView(trial: Trial): HTMLElement[] {
   if (trial.said !== "") return [h("p", { class: "notice" }, icon("info"), h("span", {}, trial.said))];
   if (trial.records.length === 0)
-    return [h("p", { class: "notice" }, icon("info"), h("span", {}, t("It is connected, and nothing came within ten seconds.")))];
+    return [h("p", { class: "notice" }, icon("info"), h("span", {}, t("It is connected, but received nothing within ten seconds.")))];
   return [
     h("h3", { class: "section-title" }, t("As it came")),
     table(trial.records.slice(0, 5)),

@@ -178,10 +178,10 @@ class CompositeEditor implements FamilyEditor {
     };
     return [
       section(
-        t("Of whom?"),
+        t("Whose events?"),
         h(
           "div",
-          { class: "stack", role: "radiogroup", "aria-label": t("Of whom?"), "data-pointer": "/per" },
+          { class: "stack", role: "radiogroup", "aria-label": t("Whose events?"), "data-pointer": "/per" },
           per(true, t("All events are of one and the same entity")),
           per(false, t("Events of any entities together")),
         ),
@@ -330,7 +330,7 @@ class CompositeEditor implements FamilyEditor {
         "p",
         { class: "small muted pattern-evaluation" },
         icon("zap"),
-        h("span", {}, t("Looked at when "), ...strong(triggers), triggers.length === 1 ? t(" comes") : t(" come"), ...condition, "."),
+        h("span", {}, t("Evaluated when "), ...strong(triggers), triggers.length === 1 ? t(" comes") : t(" come"), ...condition, "."),
       ),
     );
   }

@@ -41,7 +41,7 @@ const VIEWS = [
 ] as const;
 type View = (typeof VIEWS)[number][0];
 type Chosen = { kind: "variable"; name: string } | { kind: "constraint"; id: number } | null;
-const REPORT_TEXTS: Record<string, string> = { all: t("every set of events, once"), first: t("one for each event that completes some") };
+const REPORT_TEXTS: Record<string, string> = { all: t("every set of events, once"), first: t("one for each event that completes a set") };
 const EXPIRATION_TEXTS: Record<string, string> = {
   tight: t("as little as possible (tight)"),
   loose: t("by the longest span (loose)"),
@@ -467,7 +467,7 @@ class ConstraintEditor implements FamilyEditor {
       section(t("Which events at all?"), where.element),
       section(
         t("Answers"),
-        select("report", t("Tell"), REPORTS, REPORT_TEXTS),
+        select("report", t("Report"), REPORTS, REPORT_TEXTS),
         symmetricField(this.entries, (symmetric) => this.changed({ ...this.entries, symmetric })),
         more(t("Memory"), entries.expiration !== null, select("expiration", t("Keep events"), EXPIRATIONS, EXPIRATION_TEXTS)),
       ),

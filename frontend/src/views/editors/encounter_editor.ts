@@ -12,7 +12,7 @@ import { t } from "../../lib/texts";
 
 const POSITION_TEXTS: Record<Position, [string, string]> = {
   last: [t("Where it last reported"), t("known immediately")],
-  interpolated: [t("On the straight way between two reports"), t("known after the next report")],
+  interpolated: [t("On the straight line between two reports"), t("known after the next report")],
 };
 
 export const open: OpenEditor = (document, context) => new EncounterEditor(document, context);
@@ -141,7 +141,7 @@ class EncounterEditor implements FamilyEditor {
     return h(
       "div",
       { class: "field", "data-pointer": "/distance" },
-      h("label", { for: "encounter-distance" }, t("At most so far apart")),
+      h("label", { for: "encounter-distance" }, t("At most this far apart")),
       h("div", { class: "within" }, input, h("span", { class: "unit" }, unit)),
     );
   }

@@ -43,7 +43,7 @@ class MotionEditor implements FamilyEditor {
     this.entries = fromDocument(document, context.feed);
     this.track = new TrackView(this.entries, context, { onChange: () => this.changed(), onShapes: (fit) => this.showShapes(fit) });
     this.progress = new ProgressView(context, { specification: () => this.specification(), onShow: (steps) => this.showWitnesses(steps) });
-    this.scores = section(t("Who of them?"), this.scoring());
+    this.scores = section(t("Which of them?"), this.scoring());
     const { time } = context.feed;
     const every = new DurationField({
       id: "motion-every",
@@ -150,7 +150,7 @@ class MotionEditor implements FamilyEditor {
     );
     const select = h(
       "select",
-      { class: "select", id: "motion-scoring", "aria-label": t("Who of them") },
+      { class: "select", id: "motion-scoring", "aria-label": t("Which of them") },
       ...SCORINGS.map((one) => h("option", { value: one, selected: one === entries.scoring }, SCORING_TEXTS[one])),
     );
     const show = (): void => {

@@ -58,7 +58,7 @@ export function liveActions({ timeline, selection, time, search, escape, copyLin
 
 export function showShortcuts(): void {
   const rows: [string, string][] = [
-    [t("Space"), t("Pause, and play on from there")],
+    [t("Space"), t("Pause, then continue from there")],
     ["B", t("Play backwards")],
     ["<  >", t("Slower, faster")],
     ["←  →", t("A step back or forward in time")],

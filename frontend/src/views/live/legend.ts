@@ -30,9 +30,9 @@ const filled = (context: CanvasRenderingContext2D, colour: string, heading: numb
 
 const TIMELINE: [string, Draw][] = [
   [t("An answer that has ended"), (c, { colour }) => closedBar(c, 4, 4, 64, 14, colour, 0.9)],
-  [t("One that still holds: hatched, up to the present"), (c, { colour }) => openBar(c, 4, 4, 64, 14, colour)],
+  [t("An answer that still holds: hatched, up to the present"), (c, { colour }) => openBar(c, 4, 4, 64, 14, colour)],
   [t("An answer of one instant"), (c, { colour }) => diamond(c, 36, 11, 6, 7, colour)],
-  [t("Several that are too close to be drawn apart"), (c, { colour }) => closedBar(c, 4, 4, 64, 14, colour, 0.5)],
+  [t("Several answers, too close together to be drawn separately"), (c, { colour }) => closedBar(c, 4, 4, 64, 14, colour, 0.5)],
   [t("Reported once, then withdrawn by later events: not an answer"), (c, { colour }) => retracted(c, 4, 4, 64, 14, colour)],
   [
     t("Its end was moved by later events: dashes show where it was"),
@@ -43,7 +43,7 @@ const TIMELINE: [string, Draw][] = [
   ],
   [t("It was open when its query was edited or switched off, and ends there"), (c, { colour }) => cutBar(c, 4, 4, 64, 14, colour)],
   [
-    t("Too many to fetch one by one: how many begin; zoom in for single answers"),
+    t("Too many answers to fetch one by one: this shows how many begin. Zoom in for single answers"),
     (c, { colour }) => {
       c.fillStyle = colour;
       [4, 9, 14, 7, 11].forEach((tall, n) => c.fillRect(6 + n * 12, 20 - tall, 11, tall));

@@ -178,7 +178,7 @@ function zoneField(zone: string, format: string, changed: (change: Chosen) => vo
   if (format === "ticks" || format.startsWith("epoch")) return null;
   const zones = ["UTC", ...Intl.supportedValuesOf("timeZone").filter((one) => one !== "UTC")];
   return formField(
-    t("Time zone of times without one"),
+    t("Time zone of times that name none"),
     "/reading/zone",
     select(
       "/reading/zone",
@@ -207,7 +207,7 @@ function crsFields(crs: string, changed: (change: Chosen) => void): Child[] {
         t("UTM zone"),
         "/reading/utm",
         select("/reading/utm", utm === null ? "" : String(utm.zone), options, (value) => changed({ crs: utmCrs(Number(value), south) })),
-        utm === null ? t("The file does not say of which zone its coordinates are, and each zone has the same numbers.") : undefined,
+        utm === null ? t("The file does not say which zone its coordinates are in, and each zone has the same numbers.") : undefined,
       ),
     );
     if (utm !== null) fields.push(check(t("South of the equator"), south, (is) => changed({ crs: utmCrs(utm.zone, is) })));

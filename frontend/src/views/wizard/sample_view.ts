@@ -19,7 +19,7 @@ export class SampleView {
     h(
       "span",
       {},
-      t("No place is read of these rows: maps and regions will have nothing. Choose the columns under Where, if the file has them."),
+      t("No place is read from these rows, so maps and regions will show nothing. Choose the columns under Where, if the file has them."),
     ),
   );
   private readonly oneThing = h("div", {});

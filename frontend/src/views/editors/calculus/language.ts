@@ -114,7 +114,7 @@ const SNIPPETS: readonly Completion[] = [
     detail: t("in a region"),
   }),
   snippetCompletion("fi(${fluent}(${V})=true, ${fluent}(${V})=false, ${60000}).", { label: "fi", type: "type", detail: t("a deadline") }),
-  snippetCompletion("p(${fluent}(${V})=true).", { label: "p", type: "type", detail: t("each initiation puts the deadline off") }),
+  snippetCompletion("p(${fluent}(${V})=true).", { label: "p", type: "type", detail: t("each initiation postpones the deadline") }),
 ];
 
 export interface KnownNames {

@@ -300,7 +300,7 @@ export class SandboxView {
       "p",
       { class: "small muted row row-wrap" },
       icon("info"),
-      h("span", {}, t("Only what speaks of {who}.", { who: who.join(t(" or ")) })),
+      h("span", {}, t("Only what mentions {who}.", { who: who.join(t(" or ")) })),
       button(t("Everybody"), { kind: "button-sm button-quiet", onClick: everybody }),
     );
   }

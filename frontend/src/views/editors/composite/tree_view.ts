@@ -165,7 +165,7 @@ export class PatternTreeView {
       );
     if (leaf?.needed === true)
       badges.push(h("span", { class: "badge", title: t("Minimum condition: nothing is searched before it has occurred") }, t("needed")));
-    if (faulty.has(name)) badges.push(h("span", { class: "badge badge-critical" }, icon("circle-alert"), t("to mend")));
+    if (faulty.has(name)) badges.push(h("span", { class: "badge badge-critical" }, icon("circle-alert"), t("to correct")));
     const meaning = entry === undefined ? t("not defined yet") : primitiveWords(entry, this.feed);
     return [
       h("strong", { class: "pattern-name mono" }, name),

@@ -65,7 +65,7 @@ export function variableForm(
       : h(
           "div",
           { class: "field" },
-          h("span", { class: "label" }, t("Say how it lies to")),
+          h("span", { class: "label" }, t("Constrain it relative to")),
           h("div", { class: "row row-wrap" }, ...others),
         ),
     h("div", {}, button(t("Remove this event"), { icon: "trash-2", kind: "button-sm button-danger", onClick: handlers.onRemove })),

@@ -245,7 +245,7 @@ export class StepCard {
             ["exists", t("At some moment")],
             ["forall", t("All the time")],
             ["at_least", t("At least this long in total")],
-            ["at_most", t("At most so long")],
+            ["at_most", t("At most this long in total")],
           ] as const);
     const quantifier = choice(t("How long"), quantifiers, total !== null ? total.bound : isForAll ? "forall" : "exists", (kind) =>
       this.quantified(kind),

@@ -101,7 +101,7 @@ def walk(page: Page, url: str, file: Path, pictures: Pictures) -> tuple[float, i
     page.get_by_role("link", name="Make a query").click()
     page.get_by_role("button", name="Draw a rectangle").wait_for()
     if file.suffix == ".nmea":
-        # Receivers' logs are short: nobody crosses anything.
+        # Receivers' logs are short: nothing crosses a border.
         page.locator(".family-card", has_text="How many are there").click()
     _draw(page)
     page.locator(".sentence-text").wait_for()

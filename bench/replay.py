@@ -222,7 +222,7 @@ def replay(client: Client, recording: Recording, data: Path, documents: Sequence
         frame = accepted({name: column[:rows] for name, column in recording.rows(data).items()})
         command, stats = backtested(recording, events, documents, folder)
     as_oracle, count = like_oracle(command, documents, frame, alike)
-    # Live the watermark stands at the last row: what is due at that very moment is still open (specification 1); a backtest ends there.
+    # Live, the watermark is at the last row: what is due at that very moment is still open (specification 1); a backtest ends there.
     first, last = int(frame["t"].min()), int(frame["t"].max())
     decided = [fact for fact in command if not (fact[1].startswith("stayed") and fact[4] >= last)]
     facts = stored(client, feed, ids, first, last + 1)

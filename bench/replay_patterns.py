@@ -5,7 +5,7 @@
 For each recording: a feed and 51 patterns (`tests/recordings/patterns.py`, with three spans) are created by the API, the rows posted as Arrow
 streams as fast as ingest takes them, and when the job has processed them all the stored detections are compared with those of the command, each as
 often as it is there, in both directions. The oracle enumerates occurrences, so it takes stretches of the rows: what ends in a stretch depends on
-rows that are at most `within` older. Live the watermark stands at the last row, so what ends at that very moment is left out on both sides
+rows that are at most `within` older. Live, the watermark is at the last row, so what ends at that very moment is left out on both sides
 (specification 1).
 """
 

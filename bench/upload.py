@@ -158,7 +158,7 @@ def main() -> int:
     parser.add_argument("--password", required=True)
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--form", choices=list(WRITERS), default="csv")
-    parser.add_argument("--shuffled", action="store_true", help="the rows stand in no order")
+    parser.add_argument("--shuffled", action="store_true", help="the rows are in no order")
     parser.add_argument("--pictures", type=Path)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

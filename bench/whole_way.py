@@ -178,7 +178,7 @@ def load(data: Path, senders: int, queries: int) -> Load:
         pq.write_table(pa.concat_tables([text, closing]), events)
         found, _ = backtested(recording, events, documents, Path(place))
     stop = int(closing.column("t")[2].as_py()) + 1
-    # Live the watermark stands `lateness` before the last row, and what is due at that very moment is still open; a backtest goes to the end.
+    # Live, the watermark is `lateness` before the last row, and what is due at that very moment is still open; a backtest goes to the end.
     decided = [fact for fact in found if not (fact[1].startswith("stayed") and fact[4] >= stop - 1 - lateness)]
     return Load(recording, documents, parts, closing, int(t.min()), stop, decided)
 

@@ -43,7 +43,7 @@ settings.register_profile("fast", max_examples=100, deadline=None, derandomize=T
 settings.register_profile("thorough", max_examples=5_000, deadline=None, print_blob=True, suppress_health_check=SLOW_CHECKS)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 FORGETFUL = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off"}
-"""The run's own database outlives no crash of the machine. A test that kills PostgreSQL has a server of its own, which forgets nothing."""
+"""The run's own database does not survive a crash of the machine. A test that kills PostgreSQL has a separate server with the usual settings."""
 
 
 # -- services ---------------------------------------------------------------------------------------------------------------------

@@ -1,12 +1,12 @@
 """Runs all tests in three pytest processes at the same time: `python -m tests.side_by_side`, which is what `make test` does.
 
 Tests of whole processes (crashes, pages in a browser, the platform, Spark, live sources) wait much, so three parts keep two cores
-busy. Each part has services, ports, Spark and folders of its own (see conftest.py). One part is everything that the others do not
+busy. Each part has separate services, ports, Spark and folders (see conftest.py). One part is everything that the others do not
 name, so no folder of tests is in two or in none.
 
 A few failures may come from the load alone: up to `REPEATED` tests of a part run once more, alone, when all parts have ended. The
 run fails when one of them fails again, or when there are more. What failed the first time is printed at the end either way, with
-its traceback, because the cause still has to be mended.
+its traceback, because the cause still has to be fixed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What stands in a topic of Kafka, read by a client outside Vedette."""
+"""The content of a topic of Kafka, read by a client outside Vedette."""
 
 from __future__ import annotations
 

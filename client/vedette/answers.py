@@ -1,4 +1,4 @@
-"""The answers of one query: as they become known, and as they stand."""
+"""The answers of one query: as they become known, and as they hold now."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Answers:
             found = self._connection.get("detections/", feed=feed, query=query, after=self.position, page_size=PAGE)
             changes = found["results"]
             for one, then in zip_longest(changes, changes[1:]):
-                # Who stops in the middle of a number gets all of it again: it was not all taken.
+                # A caller that stops in the middle of a number gets all of it again, because it did not take all of it.
                 self.position = one["seq"] - 1 if then is not None and then["seq"] == one["seq"] else one["seq"]
                 yield _answer(one)
             self.position = found["seq"]
@@ -64,7 +64,7 @@ class Answers:
                 time.sleep(self._poll)
 
     def now(self, *, since: int | None = None, until: int | None = None) -> Iterator[Answer]:
-        """The answers that stand, those that began from `since` to `until`; newest first. Raises Refused, Away."""
+        """The answers that hold and that began from `since` to `until`; newest first. Raises Refused, Away."""
         parameters: dict[str, Any] = {"feed": self._query["feed"], "query": self._query["id"], "from": since, "to": until, "page_size": PAGE}
         found = self._connection.get("detections/", **parameters)
         while True:
@@ -75,7 +75,7 @@ class Answers:
             found = self._connection.get(f"detections/?{address.query}")
 
     def frame(self, *, since: int | None = None, until: int | None = None) -> pd.DataFrame:
-        """The answers that stand as a DataFrame, oldest first; `entities` are tuples, `end` is missing while an answer continues."""
+        """The answers that hold as a DataFrame, oldest first; `entities` are tuples, `end` is missing while an answer continues."""
         import pandas as pd
 
         names = ("id", "kind", "entities", "value", "start", "end", "version", "evidence", "detected_at")

@@ -54,8 +54,8 @@ class Feed:
     def send(self, rows: pd.DataFrame | Iterable[Row], *, key: str | None = None) -> Receipt:
         """Sends rows and waits until they are on the server's disk.
 
-        Columns are `entity`, `t` (an integer in the feed's unit, or a datetime), `x`, `y`, `event` and the feed's own; NaN and None are left out. Who
-        sends the same rows under the same `key` again adds nothing. Raises Refused, Away; what was sent before the fault stays.
+        Columns are `entity`, `t` (an integer in the feed's unit, or a datetime), `x`, `y`, `event` and the feed's own; NaN and None are left out.
+        Sending the same rows again under the same `key` adds nothing. Raises Refused, Away; what was sent before the fault stays.
         """
         key = key or uuid.uuid4().hex
         total = Receipt()
@@ -121,7 +121,7 @@ class Writer:
         ended = False
         while not ended:
             batch, ended = self._batch()
-            # After a fault rows are taken and dropped, so that nobody waits forever: `put` raises it.
+            # After a fault rows are taken and dropped, so that no caller waits forever: `put` raises the fault.
             if batch and self._fault is None:
                 try:
                     self.receipt += self._feed.send(batch)

@@ -166,15 +166,15 @@ class Evaluator:
     def register(self, queries: Sequence[RegisteredQuery], caught_up: Evaluator | None = None) -> None:
         """From the next row on `queries` run, and no others.
 
-        Queries that run already go on. New ones take their state from `caught_up`, an evaluator made by `beside` that has taken the same rows;
-        without it they begin here. Gives up `caught_up`. Raises ValueError when it stands elsewhere.
+        Queries that run already continue. New ones take their state from `caught_up`, an evaluator made by `beside` that has taken the same rows;
+        without it they begin here. `caught_up` cannot be used afterwards. Raises ValueError when it is at another row.
         """
         keyed: Sequence[KeyedPartition | None] = [None] * len(self._keyed)
         relational: Sequence[RelationalPartition | None] = [None] * len(self._relational)
         broadcast: Broadcast | None = None
         if caught_up is not None:
             if caught_up._keyed[0].dictionary is not self._keyed[0].dictionary or caught_up.position != self.position:
-                raise ValueError(f"the evaluator to be joined must be made by beside() and stand at row {self.position}, not {caught_up.position}")
+                raise ValueError(f"the evaluator to be joined must be made by beside() and be at row {self.position}, not {caught_up.position}")
             # Queries that `caught_up` evaluated only because others derive from them continue here.
             own_keys = {query.key for query in self.queries}
             if any(query.key in own_keys for query in caught_up.queries):
@@ -206,7 +206,7 @@ class Evaluator:
     # -- states -------------------------------------------------------------------------------------------------------------------
 
     def dump(self) -> bytes:
-        """Everything that `load` needs to go on at `position`."""
+        """Everything that `load` needs to continue at `position`."""
         facts = {
             "version": STATE_VERSION,
             "position": self.position,
@@ -245,7 +245,7 @@ class Evaluator:
 
     @classmethod
     def of_states(cls, feed: Feed, plan: JobPlan, partitions: int, states: Mapping[str, bytes]) -> Evaluator:
-        """From the dumped `states()`, before it stands anywhere."""
+        """From the dumped `states()`, before it has a position."""
         every, shared = range(partitions), plan.partitioned
         keyed = [KeyedPartition.load(feed, shared, states[f"keyed-{p}"]) if plan.partitions_rows else KeyedPartition(feed, shared) for p in every]
         relational = [

@@ -266,7 +266,7 @@ class ExecutorsEvaluator:
         """As Evaluator.register."""
         local = self.local() if caught_up is None else caught_up.running
         if local.position != self.position:
-            raise ValueError(f"the evaluator to be joined stands at row {local.position}, not {self.position}")
+            raise ValueError(f"the evaluator to be joined is at row {local.position}, not {self.position}")
         local.register(queries, None if caught_up is None else caught_up.side)
         self._set_queries(queries)
         self._store(local)
@@ -288,7 +288,7 @@ class ExecutorsEvaluator:
         return local
 
     def _store(self, local: Evaluator) -> None:
-        """Goes on from `local`: tasks find its states in files."""
+        """Continues from `local`: tasks find its states in files."""
         self.state = uuid.uuid4().hex
         parts = local.states()
         names = {name: self.states.named(f"{self.state}.{name}") for name in parts}

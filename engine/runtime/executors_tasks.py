@@ -4,7 +4,7 @@
                 broadcast partitions, which read all rows
 
 A state stays in the Python process that made it, under a name that no other has: the last row in it, and which attempt made it. A task that has
-another state than the one it is asked to go on from, or none (its process is new, was killed, or an attempt before it had begun already),
+another state than the one it is asked to continue from, or none (its process is new, was killed, or an attempt before it had begun already),
 loads the last snapshot and takes the rows since then again; no row is ever evaluated twice in one state. A relational task cannot do that alone: it
 needs rows that the others emit. It reports that its state is missing, and all tasks repeat the batch from the snapshot.
 """

@@ -42,7 +42,7 @@ SNAPSHOT_SHARE = 0.05
 JOIN_ROWS = 50_000
 """A new query joins when it is at most this far behind: the rest is caught up while the batches wait."""
 TRIES = 3
-"""An operator's failure is looked into so often before the process gives up."""
+"""An operator's failure is investigated this often before the process ends."""
 AHEAD_ROWS = 10_000
 """So many rows are evaluated while the batch before is stored. Fewer wait until it is stored, and go together with those that come meanwhile."""
 NO_LIMIT = sys.maxsize
@@ -94,7 +94,7 @@ class FeedProcessor:
     # -- recovery -----------------------------------------------------------------------------------------------------------------
 
     def _recover(self) -> GraphEvaluator:
-        """The evaluator of `queries` as it stood after `head.last_seq`; queries that cannot get there are stopped."""
+        """The evaluator of `queries` as it was after `head.last_seq`; queries that cannot get there are stopped."""
         tries = 0
         while True:
             try:
@@ -247,7 +247,7 @@ class FeedProcessor:
     # -- storing ------------------------------------------------------------------------------------------------------------------
 
     def _store_part(self, outcomes: Sequence[Outcome], *, ends_batch: bool = False) -> None:
-        """Begins to store what was found up to where the evaluator stands, once everything before is stored."""
+        """Begins to store what was found up to the evaluator's position, once everything before is stored."""
         now, since = time.monotonic(), self._part_since
         changes = self.store.prepare(pa.concat_tables([NOTHING, *(outcome.changes for outcome in outcomes)]))
         self._storing.settle()
@@ -285,7 +285,7 @@ class FeedProcessor:
         failpoint("batch.after_commit")
 
     def _take_less(self, slow: StoreTooSlow) -> None:
-        """Goes on after the last commit with fewer rows at a time. Raises `slow` when there are none to leave out."""
+        """Continues after the last commit with fewer rows at a time. Raises `slow` when there are none to leave out."""
         if self._part_rows in (0, NO_LIMIT):
             raise slow
         text = Message(
@@ -311,7 +311,7 @@ class FeedProcessor:
     # -- queries that cannot be evaluated -----------------------------------------------------------------------------------------
 
     def _give_up(self, *stopped: Stopped) -> None:
-        """Goes on without these queries. The stop is stored with the next commit: a repetition reaches the same stop, or finds it stored."""
+        """Continues without these queries. The stop is stored with the next commit: a repetition reaches the same stop, or finds it stored."""
         for one in stopped:
             self.queries.pop(one.key, None)
             self._stopped_ever.add(one.key)

@@ -37,7 +37,7 @@ class Snapshot:
 
 
 class StateFiles:
-    """The files of one feed's states in one folder, among them those of this process, which have names of its own."""
+    """The files of one feed's states in one folder, among them those of this process, which have its mark in their names."""
 
     def __init__(self, files: Files) -> None:
         self.files, self._mark = files, uuid.uuid4().hex
@@ -48,7 +48,7 @@ class StateFiles:
         return f"{what}.{self._mark}"
 
     def adopt(self, names: Iterable[str]) -> None:
-        """Files of an earlier start that this one goes on from are its own."""
+        """Files of an earlier start from which this one continues belong to it."""
         self._adopted.update(name for name in names if name and not self._has_mark(name))
 
     def keep_only(self, names: Collection[str]) -> None:

@@ -50,7 +50,7 @@ class SparkEvaluator:
         batch_rows: int | None = None,
         spark: SparkSession | None = None,
     ) -> SparkEvaluator:
-        """Over a cluster of its own on this machine, an executor a partition, unless a session is given. Batches are as large as a job's."""
+        """Starts a cluster on this machine, with an executor for each partition, unless a session is given. Batches are as large as a job's."""
         folder, partitions, own = Path(tempfile.mkdtemp(prefix="vedette-backtest-")), max(partitions, 1), spark is None
         executors = min(partitions, EXECUTORS)
         if spark is None:

@@ -23,7 +23,7 @@ GROUP_ROWS = 250_000
 class Appended:
     """Rows `first_seq` to `last_seq` (inclusive) of the log; `last_seq = first_seq - 1` when there were none.
 
-    `repeated`: an earlier append with the same key stands there; nothing was written now. `note` is what is kept beside the rows.
+    `repeated`: the log has an earlier append with the same key; nothing was written now. `note` is what is kept beside the rows.
     """
 
     first_seq: int

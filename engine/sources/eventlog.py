@@ -85,7 +85,7 @@ class EventLog:
     ) -> Appended:
         """Puts checked, unstamped `rows` at the end of the log; they are on disk when this returns.
 
-        With a `key`, an append that stands at or beyond `since` under the same key is returned instead of writing again. `note`
+        With a `key`, an append at or beyond `since` with the same key is returned instead of writing again. `note`
         (JSON) is kept beside the rows until they are compacted. `judge` (instead of a note) decides at the rows' place in the log which of
         them are appended: only there is their clock known. Raises OSError: then the rows may be in the log or not; a retry with the same key is safe.
         """

@@ -1,7 +1,7 @@
 """A damaged log made whole again: readable rows are kept; the others are replaced by rows that are no events, and counted.
 
 A damaged file is moved to `<feed>/damaged/`, never deleted. In its place comes a segment of the same numbers, so that numbers stay dense and the
-clock of the rows after it stays what it was. A page of a file carries a check sum of its own: row groups whose pages are as they were written are
+clock of the rows after it stays what it was. Each page of a file has a checksum: row groups whose pages are as they were written are
 kept, even where the file as a whole is not.
 """
 

@@ -1,9 +1,9 @@
 """Segments of an event log: their names, and how one becomes visible whole or not at all.
 
 A segment is a Parquet file of rows with dense sequence numbers in order. Its name says which, and how far the feed's clock had come:
-`<first seq, 20 digits>-<rows>-<greatest t up to its last row>.<CRC-32 of the file, 8 hexadecimal digits>.parquet`. The check sum is verified
+`<first seq, 20 digits>-<rows>-<greatest t up to its last row>.<CRC-32 of the file, 8 hexadecimal digits>.parquet`. The checksum is verified
 when a segment is opened; of a large one once in a process, as long as the file system says that the file is the same. The pages that are read have
-check sums of their own. Segments of older releases have none in their names and are read without.
+separate checksums. Segments of older releases have none in their names and are read without verification.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from engine.model.messages import Message, untranslated
 
 SUFFIX = ".parquet"
 WHOLE_BYTES = 4_000_000
-"""Files up to this size are read at once; of larger ones the check sum is taken first, and then the row groups that are needed."""
+"""Files up to this size are read at once; of larger ones the checksum is computed first, and then the row groups that are needed."""
 SUMMED_BYTES = 1 << 20
 KNOWN_FILES = 2_000
-"""How many large files' verified check sums, and how many parsed names, a process remembers."""
+"""How many large files' verified checksums, and how many parsed names, a process remembers."""
 _OUR_OWN = {errno.ENOENT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR}
 """Errors of reading that are unrelated to the file."""
 
 
 _whole: OrderedDict[Path, tuple[int, ...]] = OrderedDict()
-"""Files whose check sums were right, as the file system described them then."""
+"""Files whose checksums were right, as the file system described them then."""
 _whole_lock = threading.Lock()
 
 
@@ -105,7 +105,7 @@ class Segment:
             yield file
 
     def unverified(self) -> Any:
-        """The file to read without verifying its check sum. Raises LogDamaged, OSError."""
+        """The file to read without verifying its checksum. Raises LogDamaged, OSError."""
         return self.path
 
     def verify(self) -> None:
@@ -207,7 +207,7 @@ def without_overlaps(segments: Iterable[Segment]) -> list[Segment]:
 
 
 def publish(write: Callable[[Path], None], tmp: Path, target: Path, *, mtime_ns: int | None = None) -> Path:
-    """Lets `write` fill the file `tmp`, then makes it `target` with its check sum in its name: on disk and whole when this returns its path,
+    """Lets `write` fill the file `tmp`, then makes it `target` with its checksum in its name: on disk and whole when this returns its path,
     absent when it raises before.
 
     `mtime_ns` becomes the file's modification time. Raises OSError; the temporary file is then gone, if the disk allows it.

@@ -60,7 +60,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Ordered:
-    """A segment in its place: rows from `first_seq` on, the clock after them, the file that has them, with its check sum."""
+    """A segment in its place: rows from `first_seq` on, the clock after them, the file that has them, with its checksum."""
 
     first_seq: int
     rows: int
@@ -160,7 +160,7 @@ class SharedSegment(Segment):
             raise StoreUnavailable(f"{self.path} could not be read: {error}") from error
 
     def _verified(self) -> Any:
-        """Small files are read at once and compared with their check sum; of larger ones each page has its own."""
+        """Small files are read at once and compared with their checksum; in larger ones each page has a checksum."""
         file = self.content()
         if file.size() > WHOLE_BYTES:
             return file

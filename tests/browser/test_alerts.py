@@ -67,7 +67,7 @@ def test_the_desk_with_thousands_of_open_alerts(site: Site) -> None:
         page.wait_for_timeout(100)
         return any('"changes"' in frame for frame in first_frames)
 
-    site.world.wait(goes_on, 20, "the socket goes on from where the page was made")
+    site.world.wait(goes_on, 20, "the socket continues from where the page was made")
     assert not any('"snapshot"' in frame for frame in first_frames), "the rows come once, by the API"
     assert rows.count() < 60, "elements for what can be seen, not for all"
     for _ in range(3):

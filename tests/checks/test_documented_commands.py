@@ -35,7 +35,7 @@ def commands(path: Path) -> Iterator[str]:
 
 
 def following(name: str, line: str) -> Iterator[tuple[str, set[str]]]:
-    """What stands behind `name` in a line, and the options up to the end of the command."""
+    """What follows `name` in a line, and the options up to the end of the command."""
     for found in re.finditer(rf"(?<!\S)(?:\S*/)?{name} ([A-Za-z_][\w.]*)([^|;&#)]*)", line):
         yield found[1], set(OPTION.findall(found[2]))
 

@@ -36,7 +36,7 @@ def test_prose_is_wrapped(path: Path) -> None:
 
 
 CHANGE = re.compile(r"- \S.*|## (Unreleased|\d+\.\d+\.\d+ - \d{4}-\d\d-\d\d)|### (Added|Changed|Deprecated|Removed|Fixed|Security)|\[[^\]]+\]: \S+|")
-"""The lines of a changelog in the form of Keep a Changelog, below what stands under its title."""
+"""The lines of a changelog in the form of Keep a Changelog, below its introduction."""
 
 
 def test_changes_are_single_lines_of_the_form_of_keep_a_changelog() -> None:

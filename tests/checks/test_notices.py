@@ -17,7 +17,7 @@ def test_notices_name_every_delivered_package_with_its_licence() -> None:
 
 
 def test_packages_for_other_systems_are_left_out_even_if_they_are_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`make docs` installs colorama, which production needs on Windows alone."""
+    """`make docs` installs colorama, which production needs only on Windows."""
     monkeypatch.setattr(notices, "_licence", str)
     assert "colorama" not in {part.name for part in python_parts()}
 

@@ -274,16 +274,16 @@ def test_a_damaged_log_stops_only_its_own_feed(world: World) -> None:
     world.wait(damaged, what="the damaged feed is set aside")
     call_command("repair", "quay", stdout=StringIO())
     append()
-    world.wait(lambda: FeedHead.objects.get(feed=harmed).last_seq == 39, what="the mended feed goes on")
+    world.wait(lambda: FeedHead.objects.get(feed=harmed).last_seq == 39, what="the repaired feed continues")
     append()
     _cut_newest(log)
     append()
     world.append()
     world.wait_caught_up()
     world.wait(lambda: damaged() or FeedHead.objects.get(feed=harmed).last_seq == 79, what="it is set aside, or Spark was faster")
-    assert world.children[-1].poll() is None, "the job goes on"
+    assert world.children[-1].poll() is None, "the job continues"
     call_command("repair", "quay", stdout=StringIO())
-    world.wait(lambda: FeedHead.objects.get(feed=harmed).last_seq == 79, what="the mended feed goes on again")
+    world.wait(lambda: FeedHead.objects.get(feed=harmed).last_seq == 79, what="the repaired feed continues again")
     world.check()
 
 

@@ -28,7 +28,7 @@ def test_a_feed_moves_between_two_running_jobs_while_rows_come_in(world: World) 
         for job in (quay, main, quay):
             before = FeedHead.objects.get().last_seq
             feed_place(feed=Feed.objects.get(), job=job)
-            world.wait(lambda: _goes_on(job, before), what=f"{job} goes on")  # noqa: B023  it is asked before the next round
+            world.wait(lambda: _goes_on(job, before), what=f"{job} continues")  # noqa: B023  it is asked before the next round
     finally:
         over.set()
         rows.join()

@@ -36,7 +36,7 @@ ROW = b'{"entity":"w1","t":99000000,"x":1,"y":1}\n'
 
 @contextmanager
 def standing_still(server: EmbeddedPostgres) -> Iterator[None]:
-    """Inside, PostgreSQL and all its processes are stopped: the kernel accepts connections, and nobody answers."""
+    """Inside, PostgreSQL and all its processes are stopped: the kernel accepts connections, but nothing answers."""
     assert server.pid is not None
     main = psutil.Process(server.pid)
     processes = [main, *main.children(recursive=True)]
@@ -106,7 +106,7 @@ def test_everything_continues_when_a_hung_database_resumes(own_server: EmbeddedP
     lease = Job.objects.get().lease_until
     world.wait((inbox / "done" / "row.jsonl").exists, what="the dropped file is taken")
     world.wait_caught_up()
-    world.wait(lambda: Job.objects.get().lease_until != lease, what="the reconciler goes on")
+    world.wait(lambda: Job.objects.get().lease_until != lease, what="the reconciler continues")
     # By now it would have replaced a job that stays silent.
     time.sleep(SUSPECT.total_seconds() + 1)
     assert [child.poll() for child in children] == [None, None, None]

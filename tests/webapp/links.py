@@ -1,4 +1,4 @@
-"""Links whose secret stands behind their `#`, as the page `opening` opens them."""
+"""Links whose secret follows their `#`, as the page `opening` opens them."""
 
 from __future__ import annotations
 

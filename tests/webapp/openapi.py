@@ -44,7 +44,7 @@ def faults_of(value: Any, validator: Validator) -> list[str]:
 
 
 def shortened(text: str) -> str:
-    """The beginning and the end: in between stands the value."""
+    """The beginning and the end of a text; the value is in between."""
     return text if len(text) < 200 else f"{text[:60]} ... {text[-80:]}"
 
 

@@ -152,7 +152,7 @@ def invitation_find(text: str) -> Invitation | None:
 
 
 def invitation_get(pk: int) -> Invitation | None:
-    """The same by its key, for who has opened it."""
+    """The same by its key, for a user who has opened it."""
     return _valid(pk=pk)
 
 

@@ -78,7 +78,7 @@ class _Guard:
 
     def _check_connection(self, connection: socket.socket, address: Any) -> None:
         if connection.family not in (socket.AF_INET, socket.AF_INET6) or not connection.type & socket.SOCK_STREAM:
-            raise PermissionError("Messages leave over TCP alone.")
+            raise PermissionError("Messages may leave only over TCP.")
         try:
             is_among(str(address[0]), self.networks, public=self.public)
         except RefusedAddress as error:

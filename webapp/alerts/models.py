@@ -258,7 +258,7 @@ class Channel(Timed, Owned):
     @property
     def shown_url(self) -> str:
         """The address without the password in it; of a service of Apprise, which may have its keys anywhere in it, only its name; of a browser
-        its push service, as who knows the rest can send to it.
+        its push service, because anyone who knows the rest can send to it.
         """
         address = str(self.url)
         if self.kind == ChannelKind.PUSH:
@@ -292,7 +292,7 @@ class Delivery(models.Model):
 
 
 class Shift(Owned):
-    """Who is on call when, by an imported calendar: known until `known_until`. `unknown`: names in it that are nobody's.
+    """Who is on call when, by an imported calendar: known until `known_until`. `unknown`: names in it that belong to no user.
 
     `warned`: of what its owner got a mail.
     """

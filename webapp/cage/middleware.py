@@ -11,7 +11,7 @@ from webapp.cage.places import asked_by
 
 
 class AskedByUser:
-    """Stands behind the middleware that knows the user; a token's user is put into the request later."""
+    """Comes after the middleware that knows the user; a token's user is put into the request later."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response

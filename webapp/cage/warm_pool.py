@@ -2,7 +2,7 @@
 
 A request runs in a fork of such a process, which no other request has touched: what it allocates, breaks or never finishes ends with it. To load
 the engine takes five seconds of processor time, a fork a hundredth of one.
-A process's standard input is its lease: when that closes, because who asked is gone, so is it.
+A process's standard input is its lease: it ends when that closes, because the process that asked is gone.
 A warm worker costs about 300 MB, so the first one is started when someone begins to write a query, and unused ones are ended.
 At most this many work at the same time: each may take gigabytes, and one caller with many requests must not take the whole machine.
 """

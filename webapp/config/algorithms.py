@@ -1,6 +1,6 @@
-"""Which cryptographic algorithms are used, chosen here alone (OWASP ASVS 5, 11.2.2): to take another one, put it first.
+"""Which cryptographic algorithms are used, chosen only here (OWASP ASVS 5, 11.2.2): to use another one, put it first.
 
-What is stored says by its mark what it was made with, so that old and new stand side by side until `manage.py secrets_rotate` has rewritten
+Each stored value has a mark that says what it was made with, so that old and new ones can coexist until `manage.py secrets_rotate` has rewritten
 everything. Passwords: PASSWORD_HASHERS in the settings, which Django rewrites at the next log-in. Signatures of webhooks carry a version too (`v1`).
 """
 

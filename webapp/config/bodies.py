@@ -1,7 +1,7 @@
 """How long a request's body may be: decided while it comes, because the web server hands a request over only when all of it is there.
 
 A client with neither a token nor a session may send as much as a log-in needs; the others what the largest upload needs. The views
-refuse what is too long for them, and who may not send anything.
+refuse bodies that are too long for them, and users who may not send anything.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ Moment = Annotated[str, Format("date-time")]
 def schema_of(kind: Any) -> Schema:
     """The schema of a TypedDict or dataclass, or of a list, dictionary or union of what has one.
 
-    Keys that may be missing stand in a base class with `total=False`: NotRequired is not seen where
+    Keys that may be missing are in a base class with `total=False`: NotRequired is not seen where
     annotations are text.
     """
     origin, arguments = get_origin(kind), get_args(kind)
@@ -79,7 +79,7 @@ def field_of(kind: Any, **options: Any) -> serializers.Field[Any, Any, Any, Any]
     """A field of a serializer that only describes an answer."""
 
     class Described(serializers.JSONField):
-        """Of its own: the schema is stored in the class."""
+        """A separate class for each field, because the schema is stored in the class."""
 
     described: type[serializers.JSONField] = extend_schema_field(schema_of(kind))(Described)
     return described(**options)

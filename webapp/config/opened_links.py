@@ -1,6 +1,6 @@
 """Links that open something for anyone who has them: a live view, an invitation, a message's alerts, a new password.
 
-The secret of such a link stands behind its `#`. Browsers keep that to themselves: it comes into no log of a server or proxy and into no
+The secret of such a link follows its `#`. Browsers do not send that part: it appears in no log of a server or proxy and in no
 `Referer` (OWASP ASVS 5, 14.2.1). The page that the link leads to sends it once, in a body; what it opens is noted in the session, and the
 page that is then shown has an address without it.
 """
@@ -41,7 +41,7 @@ def opening_page(opens: Opens) -> Callable[[HttpRequest], HttpResponse]:
 
 
 def unindexed(response: HttpResponse) -> HttpResponse:
-    """Pages behind a link are for who has it alone."""
+    """Pages behind a link are only for people who have it."""
     response.headers["Cache-Control"] = "no-store"
     response.headers["X-Robots-Tag"] = "noindex"
     return response

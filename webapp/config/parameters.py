@@ -1,6 +1,6 @@
 """Unknown parameters of addresses are refused: if they were ignored, the answer to a misspelt filter would look like a filtered one.
 
-Which ones an address knows stands in the OpenAPI document, so that what is refused and what is described cannot differ.
+The OpenAPI document says which ones an address knows, so that what is refused and what is described cannot differ.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Arrow streams from outside: the decompressed size is computed from a stream's messages before anything is decompressed.
 
-A few bytes of Arrow can stand for any number of rows: columns without values, compressed buffers, dictionaries, runs and views whose many
-rows share one text. The counts stand in the messages' metadata, which is a flatbuffer of fixed layout (Message.fbs of the Arrow format).
+A few bytes of Arrow can represent any number of rows: columns without values, compressed buffers, dictionaries, runs and views whose many
+rows share one text. The counts are in the messages' metadata, which is a flatbuffer of fixed layout (Message.fbs of the Arrow format).
 """
 
 from __future__ import annotations

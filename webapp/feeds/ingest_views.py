@@ -50,7 +50,7 @@ KEY_CHARACTERS = 200
 RETRY_AFTER_S = 1
 DAMAGED_RETRY_S = 60
 """An operator has to run a command first."""
-OTHER_FEED = "The token is for another feed alone."
+OTHER_FEED = "The token is only for another feed."
 T = TypeVar("T")
 
 _pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="ingest")

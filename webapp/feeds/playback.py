@@ -2,8 +2,8 @@
 
 The receipts say how many rows were accepted, late and dead.
 
-Each chunk is noted in a file before it is sent, under a key of its own: a player that was killed sends that chunk again under the same
-key and continues behind it, so every row arrives once.
+Each chunk is noted in a file before it is sent, under a separate key: a player that was killed sends that chunk again under the same
+key and continues after it, so every row arrives once.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ def feed_upkeep(*, feed: Feed) -> None:
 def _tidy(feed: Feed) -> None:
     settled = settle(feed)
     log = event_log(feed.name)
-    # Rows whose answers are stored are read again only by who finds them in the larger files as well.
+    # Rows whose answers are stored are read again only by readers that find them in the larger files as well.
     up_to = min(settled - 1, feed_position(feed_id=feed.pk))
     if up_to >= 0:
         log.compact(up_to)

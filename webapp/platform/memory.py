@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def loading() -> Iterator[None]:
-    """Inside, a process loads its modules. The collector then runs not at all, skips their objects afterwards, and at the end of the process too.
+    """Inside, a process loads its modules. The garbage collector does not run meanwhile, and skips the modules' objects afterwards, also at exit.
 
     Measured for Django with its applications: 0.68 s of processor time from start to end instead of 1.0 s.
     """

@@ -70,7 +70,7 @@ def _programs() -> Path:
 
 
 def _passable(path: Path) -> bool:
-    """Whether a user without rights of its own can enter every folder above `path`."""
+    """Whether a user without special rights can enter every folder above `path`."""
     return all(parent.stat().st_mode & 0o001 for parent in path.resolve().parents)
 
 

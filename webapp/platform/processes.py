@@ -1,6 +1,6 @@
 """A small process manager: starts named processes, keeps their output, restarts crashed ones, and leaves nothing behind.
 
-One thread and one selector loop. Every process gets a session of its own, so Ctrl-C in the terminal reaches the manager alone, which
+One thread and one selector loop. Every process gets a separate session, so Ctrl-C in the terminal reaches only the manager, which
 then stops the processes in the reverse order of their start. The manager adopts orphaned grandchildren (PR_SET_CHILD_SUBREAPER): a
 Spark job whose Celery worker is gone is reaped here, and ended when the manager ends.
 """

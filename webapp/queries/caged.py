@@ -29,7 +29,7 @@ def answer_of(
 ) -> dict[str, Any]:
     """The answer of the module `program` to a request, which names the folder of the log as `log_root`.
 
-    Raises PreviewFailed with one of the texts; `failures` are those of exit statuses of its own.
+    Raises PreviewFailed with one of the texts; `failures`: the texts of the program's own exit statuses.
     """
     try:
         status, written = ENGINE.ask(Work(program, dict(request), seconds, MEMORY_BYTES, read=[request["log_root"]]))

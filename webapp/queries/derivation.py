@@ -1,7 +1,7 @@
 """Queries that derive from others: what prevents it, and the effects of a change on derived queries.
 
-A query runs under a version of its own set of upstream versions: whatever changes an upstream query gives all that derive from it new versions, which
-answer for the history again. One that can no longer derive is stopped with the reason, and continues when it can again. A query derives only from
+Each version of a query has one set of upstream versions: every change of an upstream query gives all queries that derive from it new versions, which
+answer for the history again. A query that can no longer derive is stopped with the reason, and continues when it can again. A query derives only from
 queries that its owner may see: otherwise it would continue showing answers that are no longer shared.
 """
 

@@ -113,7 +113,7 @@ class QueryVersion(models.Model):
 
 
 class QueryStop(models.Model):
-    """A version that the job could not go on evaluating: it is left out for good; the next version starts again.
+    """A version that the job could not continue to evaluate: it is left out for good; the next version starts again.
 
     Written in the transaction of the batch that found it out, and in a separate table: the batch then does not wait for users who edit the query.
     """

@@ -61,7 +61,7 @@ def _areas(node: Mapping[str, Any]) -> set[str]:
 def frozen(document: Any, regions: Mapping[str, Any]) -> Any:
     """A copy of `document` with each reference replaced by the region's own document; unknown names stay.
 
-    Regions that the text of a rule program names come to stand in its `areas`.
+    Regions that the text of a rule program names are added to its `areas`.
 
     >>> frozen({"region": {"region": "spot"}, "segments": True}, {"spot": {"center": [0, 0], "radius": 1}})
     {'region': {'center': [0, 0], 'radius': 1}, 'segments': True}

@@ -333,7 +333,7 @@ class JobDriver:
         heard = time.monotonic()
         while True:
             # First a pause: the claim has just said that the job lives, and Spark's JVM is forked meanwhile. A fork while another thread
-            # connects may leave locks behind that nobody opens in the child.
+            # connects may leave locks behind that are never released in the child.
             time.sleep(HEARTBEAT_S)
             try:
                 close_old_connections()

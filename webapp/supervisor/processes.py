@@ -1,7 +1,7 @@
 """Processes of jobs: which ones belong to a job, how a job is started, and how all its processes are ended.
 
-Every process of a job carries the token of its start in its environment, whatever group or session it has put itself into (Spark's
-Python workers make a group of their own), so none can be overlooked.
+Every process of a job carries the token of its start in its environment, whatever its group or session (Spark's Python workers
+make their own group), so none can be overlooked.
 """
 
 from __future__ import annotations

@@ -293,7 +293,7 @@ def _checked_url(*schemes: str) -> Callable[[Settings], dict[str, str]]:
         if not is_right or not text.isascii() or any(ord(sign) <= 32 for sign in text) or "@" in parts.netloc:
             return {"url": f"An address that begins with {schemes[0]}:// or {schemes[1]}://, without user and password."}
         if any(ord(sign) < 32 or ord(sign) > 126 for sign in settings["authorization"]):
-            return {"authorization": "Printable ASCII characters alone."}
+            return {"authorization": "Only printable ASCII characters."}
         problem = path_problem(settings.get("path") or "@")
         return {"path": problem} if problem else {}
 

@@ -14,7 +14,7 @@ export function kindName(kind: string): string {
   return capitalised(kind.replaceAll("_", " ").replace(/(?<=[a-z])[A-Z](?=[a-z])/g, (first) => ` ${first.toLowerCase()}`));
 }
 
-/** A name that stands within a sentence: German keeps the capitals of its nouns. */
+/** A name within a sentence: German keeps the capitals of its nouns. */
 export function inSentence(name: string): string {
   return language === "en" ? name.toLowerCase() : name;
 }

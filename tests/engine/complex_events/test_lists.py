@@ -77,7 +77,7 @@ def cut(rows: Sequence[Row], chance: random.Random, most: int) -> list[Sequence[
 
 
 def both_ways(rows: Sequence[Row], documents: Sequence[Mapping[str, Any]], chance: random.Random, most: int) -> tuple[Run, Run]:
-    """All but the last query from the first event on, the last one from the middle on; each way with batches of its own."""
+    """All but the last query from the first event on, the last one from the middle on; each way with separate batches."""
     runs = Run(documents[:-1], True), Run(documents[:-1], False)
     middle = len(rows) // 2
     for run, largest in zip(runs, (most, chance.choice([1, 3, most])), strict=True):

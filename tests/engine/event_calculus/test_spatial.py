@@ -198,7 +198,7 @@ spatial(in(A)=true, inside(position, square, 3)).
 @settings(max_examples=60, deadline=None)
 @given(samples, st.integers(1, 5), st.integers(0, 4))
 def test_sliding_windows_lose_no_meeting_and_no_stay(rows: list[Sample], step: int, longer: int) -> None:
-    """Whatever the window: samples before it reach into it. The input goes on to the last query time of all."""
+    """For every window: samples before it reach into it. The input continues to the last of all query times."""
     rows = [*rows, (9, 12, 99, 99)]
     feed = Feed.from_json({"name": "yard", "crs": "planar", "time": "ticks", "tick": 1, "lateness": 0})
     table = pa.table(

@@ -292,7 +292,7 @@ class ByEngine:
         self.pass_to(arrived)
 
     def pass_to(self, clock: int) -> None:
-        """The clock goes on, without a row."""
+        """The clock advances without a row."""
         self.windows.take(self.state, {}, NEVER, clock)
         for decision in self.windows.advance(self.state):
             self._sum(decision)

@@ -1,4 +1,4 @@
-"""A feed gets more columns while its job runs: what was kept goes on, exactly as if all rows had had them from the beginning, null before."""
+"""A feed gets more columns while its job runs: the kept state continues, exactly as if all rows had had them from the beginning, null before."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def test_a_state_that_is_lost_is_made_again_from_the_snapshot(spark: SparkSessio
     spread.dump()
     found += [through(spread, table) for table in tables[2:4]]
     before = spread.loads
-    # An attempt at the last batch that nobody heard of: states may have gone on without the evaluator.
+    # An attempt at the last batch whose result was lost: states may have advanced without the evaluator.
     position, since, state, last_t = spread.position, list(spread._since), spread.state, spread.last_t
     through(spread, tables[4])
     spread.position, spread._since, spread.state, spread.last_t = position, since, state, last_t

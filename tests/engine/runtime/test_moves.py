@@ -133,7 +133,7 @@ class World:
         self.found.append(self.spread.process(self.rows(count)))
 
     def again(self, _: None) -> None:
-        """The same batch twice: nobody heard of the first attempt."""
+        """The same batch twice: the result of the first attempt was lost."""
         spread = self.spread
         before = spread.position, list(spread._since), spread.state, spread.last_t, spread._reached
         self.batch(10)

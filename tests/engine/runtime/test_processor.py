@@ -188,7 +188,7 @@ class Life:
                     self.store.number += 1
                     self.armed = {}
                     self.job.follow()
-        raise AssertionError("it crashes for ever")
+        raise AssertionError("it crashes again and again")
 
     def run_batch(self) -> None:
         """What has come since the last batch; done again when it crashes."""

@@ -1,4 +1,4 @@
-"""The ports of a local Spark driver answer to nobody without its secret."""
+"""The ports of a local Spark driver answer no client without its secret."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_caller_without_the_secret_is_refused_on_every_port() -> None:
         assert driver.stdout is not None and driver.stdin is not None
         java, python_port = map(int, driver.stdout.readline().split())
         listening = {at.laddr for at in psutil.Process(java).net_connections("tcp") if at.status == psutil.CONN_LISTEN}
-        # The port for the driver's own Python asks for a secret in a protocol of its own (py4j).
+        # The port for the driver's own Python asks for a secret in a separate protocol (py4j).
         answers = [asked(at.port) for at in listening if at.port != python_port]
         driver.communicate("\n")
     assert {at.ip.removeprefix("::ffff:") for at in listening} == {"127.0.0.1"}

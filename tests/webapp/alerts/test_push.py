@@ -158,7 +158,7 @@ def test_a_renewed_subscription_replaces_the_old_one_without_a_log_in(
         return int(client_of(None).post("/api/v1/channels/push-renewal", {**fields, **more}, format="json").status_code)
 
     assert renew(old, fresh.key_text) == 404, "who knows the address alone cannot take it over"
-    assert renew(fresh, fresh.key_text) == 404, "nobody has this one"
+    assert renew(fresh, fresh.key_text) == 404, "no browser has this one"
     assert renew(old, old.key_text, url="http://10.0.0.1/x") == 400, "messages do not go there"
     assert renew(old, old.key_text) == 204
     record(query, crossing(query, "in", "a", 10))

@@ -276,7 +276,7 @@ def test_owner_version_and_similar_fields_are_read_only(things: dict[str, Any], 
     changed = {"owner": people.stranger.pk, "version": 99, "editable": False, "id": 5, "kinds": ["x"]}
     after = client_of(people.owner).patch(address, changed).json()
     assert {**after, "updated_at": None} == {**before, "updated_at": None}
-    assert client_of(people.owner).patch(address, {"deleted_at": None}).json()["faults"][0]["pointer"] == "/deleted_at", "nobody knows this key"
+    assert client_of(people.owner).patch(address, {"deleted_at": None}).json()["faults"][0]["pointer"] == "/deleted_at", "there is no such key"
 
 
 def test_a_session_needs_the_csrf_token(people: SimpleNamespace, things: dict[str, Any]) -> None:

@@ -71,7 +71,7 @@ def test_no_parameter_breaks_the_server(
     client = client_of(people.root)
     client.raise_request_exception = False
     address = filled(path, places)
-    assert "{" not in address, "say in `filled` what stands here"
+    assert "{" not in address, "say in `filled` what goes here"
     required = {"feed": "yard", "entity": "a", "column": "speed"}
     failed = []
     for name in sorted(described):

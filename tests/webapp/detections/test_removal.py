@@ -30,7 +30,7 @@ def until_waiting() -> None:
             cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY (pg_blocking_pids(pid))")
             if cursor.fetchone()[0]:
                 return
-            assert time.monotonic() < give_up, "the removal waits for nobody"
+            assert time.monotonic() < give_up, "the removal waits for no lock"
             time.sleep(0.01)
 
 

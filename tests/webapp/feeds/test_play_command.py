@@ -69,7 +69,7 @@ def test_invalid_options_are_refused_before_any_row_is_sent(play: Any, feed: Fee
     with pytest.raises(CommandError, match=r"would be late. Either play it with --shift-to-now"):
         play(harbour, [("a", T)], "--rate", "60x")
     play(feed, [("a", T)], "--rate", "max")
-    with pytest.raises(CommandError, match=r"The clock of yard stands at 2020-09-13 12:26:40"):
+    with pytest.raises(CommandError, match=r"The clock of yard is at 2020-09-13 12:26:40"):
         play(feed, [("a", T - 60_000)], "--rate", "max")
     assert (times(harbour), times(feed)) == ([], [T])
 

@@ -183,7 +183,7 @@ def test_an_altered_or_missing_file_is_damage_until_it_is_restored(shared: str) 
     file.write_bytes(content)
     said = io.StringIO()
     call_command("repair", "city", stdout=said)
-    assert "the log is whole. The feed goes on." in said.getvalue()
+    assert "the log is whole. The feed continues." in said.getvalue()
 
 
 def test_rows_without_a_copy_in_the_store_are_given_up_and_counted(shared: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,7 +41,7 @@ def test_reports_of_all_kinds_reach_the_log(people: SimpleNamespace, vans: Feed)
     ]
     assert (rows[0]["speed"], rows[0]["battery"], rows[4]["name"]) == (10.5, 71.5, "Van")
     refused = client.get(f"{address}?lat=91&lon=13.4&id=van7")
-    assert (refused.status_code, refused.json()["dead"]) == (202, 1), "a tracker would send it again for ever"
+    assert (refused.status_code, refused.json()["dead"]) == (202, 1), "a tracker would send it again and again"
     assert client.post(address, b"no report", content_type="text/plain").json()["dead"] == 1
     assert set(DeadLetter.objects.values_list("reason", flat=True)) == {"out_of_range", "malformed"}
 

@@ -134,7 +134,7 @@ def test_the_command_asks_before_it_acts_and_is_recorded(feed: Feed, settings: A
     send(feed, [("a", 10, 5.0), ("a", FAR, 1.0), ("a", 20, 1.0), ("a", 40, 1.0)])
     process(feed, settings)
     call_command("clock", "yard")
-    assert "stands at 1970-01-12 00:00:00.000 UTC" in capsys.readouterr().out
+    assert "is at 1970-01-12 00:00:00.000 UTC" in capsys.readouterr().out
     call_command("clock", "yard", "--to", "1970-01-01T00:00:01Z")
     assert "1 row beyond 1970-01-01 00:00:01.000 UTC would become dead letters" in capsys.readouterr().out
     call_command("clock", "yard", "--to", "1000", "--reason", "buoy 7", "--yes")

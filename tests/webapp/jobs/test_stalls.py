@@ -98,4 +98,4 @@ def test_healthz_reports_a_job_that_is_down(feed: Feed, rf: Any) -> None:
     answer = healthz(rf.get("/healthz?jobs"))
     assert (answer.status_code, "Retry-After" in answer.headers) == (503, True)
     services.job_stop(job=Job.objects.get())
-    assert healthz(rf.get("/healthz?jobs")).status_code == 200, "a job that nobody wants is not missed"
+    assert healthz(rf.get("/healthz?jobs")).status_code == 200, "a job that should not run is not missed"

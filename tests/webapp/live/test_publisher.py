@@ -179,7 +179,7 @@ def test_positions_are_the_latest_of_each_entity_that_moved(
     assert (message["t"], sorted(message["entities"])) == (12, [["a", 2.0, 1.0, 12], ["b", 5.0, 5.0, 11]])
     received(feed, [{"entity": "a", "t": 11, "x": 9.0, "y": 9.0}, {"entity": "c", "t": 13, "x": None, "y": None}])
     publisher.step()
-    assert reader.all("feed.positions") == [], "an older position and a row without one move nobody"
+    assert reader.all("feed.positions") == [], "an older position and a row without one move no entity"
 
 
 def test_the_state_of_a_feed_is_published(feed: Feed, publisher: Publisher, reader: Reader) -> None:

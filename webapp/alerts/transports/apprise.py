@@ -1,6 +1,6 @@
 """Messages to chats, pagers and SMS gateways through Apprise, whose addresses name service, keys and receiver, such as `slack://...` or `ntfys://host/topic`.
 
-Each message leaves from a child process of its own (`webapp.alerts.apprise_child`), which reaches permitted addresses alone. At least once.
+A separate child process sends each message (`webapp.alerts.apprise_child`); it reaches only permitted addresses. At least once.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Connections that a thread gives back are kept for the next one.
 
-Under ASGI each request has a thread, and so a connection, of its own. Making one costs the server a process, a log-in and the first look at
-every table that is asked for: more than most requests ask for. Only the web server keeps any (`keep_connections`).
+Under ASGI each request has a separate thread, and so a separate connection. A new connection costs the server a process, a log-in and the
+first look at every table: often more than the request itself. Only the web server keeps connections (`keep_connections`).
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ MFA_ADAPTER = "webapp.accounts.adapters.SecondFactorAdapter"
 MFA_FORMS = {"authenticate": "webapp.accounts.forms.AuthenticateForm", "reauthenticate": "webapp.accounts.forms.ReauthenticateForm"}
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_PASSKEY_LOGIN_ENABLED = True
-# `required`: who logs in by a password alone sets a second factor up before anything else.
+# `required`: users who log in with only a password must set up a second factor before anything else.
 SECOND_FACTOR_REQUIRED = text("VEDETTE_SECOND_FACTOR", "optional") == "required"
 if text("VEDETTE_SECOND_FACTOR", "optional") not in ("required", "optional"):
     raise ImproperlyConfigured("VEDETTE_SECOND_FACTOR is required or optional.")

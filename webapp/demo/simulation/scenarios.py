@@ -56,7 +56,7 @@ def read_scenario(name: str) -> Scenario:
 def _queries(templates: list[dict[str, Any]], places: list[Place]) -> Iterator[dict[str, Any]]:
     """The queries made from the templates: one for each place with the tag `for_each`, or just the one.
 
-    A template's `program` names one of the ready specifications of fixtures/programs, which stands in its place.
+    A template's `program` names one of the ready specifications of fixtures/programs, which replaces it.
     """
     for template in templates:
         query = {key: value for key, value in template.items() if key not in ("for_each", "program")}

@@ -85,7 +85,7 @@ def duration(value: Any, feed: Feed) -> str:
 
 
 def span_of(value: Any, feed: Feed) -> str:
-    """`duration` as it stands after a preposition (`within 3 days`): some languages have another form there."""
+    """`duration` as it is written after a preposition (`within 3 days`): some languages have another form there."""
     return " ".join(_units(value, feed, npgettext("after a preposition", "%(count)s day", "%(count)s days", _days(value, feed))))
 
 

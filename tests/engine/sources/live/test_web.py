@@ -241,7 +241,7 @@ def talker(first: bytes, again: bytes, every: float) -> Iterator[str]:
         (b"", b"HTTP/1.1 100 Continue\r\n\r\n", 0.0),
         (b"HTTP/1.1 200 OK\r\n\r\n", b" ", 0.05),
     ],
-    ids=["a header that drips", "going on for ever", "a body that drips"],
+    ids=["a header that drips", "no end", "a body that drips"],
 )
 def test_an_endless_response_is_given_up(first: bytes, again: bytes, every: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(web, "TOTAL_S", 0.5)

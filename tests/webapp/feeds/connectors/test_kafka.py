@@ -102,10 +102,10 @@ def test_a_topic_is_read_exactly_once_by_two_processes_through_kills_and_new_par
         send(range(12_000, 12_300), partition=3)
         send(range(12_300, 12_500), partition=4)
         other = first if second.poll() is not None else second
-        wait_for(lambda: Connector.objects.get().messages >= 8_000, "the other one goes on")
+        wait_for(lambda: Connector.objects.get().messages >= 8_000, "the other one continues")
         die(other)
     with running():
-        wait_for(lambda: Connector.objects.get().messages == 12_500, "the next one goes on")
+        wait_for(lambda: Connector.objects.get().messages == 12_500, "the next one continues")
     assert Counter(row["speed"] for row in rows_of("yard")) == Counter(range(12_500))
     connector = Connector.objects.get()
     assert (connector.rows, connector.dead, sum(connector.offset.values()), len(connector.offset)) == (12_500, 0, 12_500, 5)
@@ -170,7 +170,7 @@ def test_a_topic_holds_the_stored_answers_after_kills(
     Outbox.objects.update(created_at=timezone.now() - timedelta(days=30))
     outbox_expire()
     with running():
-        wait_for(lambda: sent(made["id"]), "it goes on")
+        wait_for(lambda: sent(made["id"]), "it continues")
     found = records_in(broker, "answers", 2)
     assert held(found) == stored(query) and b"secret" not in json.dumps(str(found)).encode()
     assert any(value is None for versions in found.values() for _, value in versions), "what was taken back is a record without a value"

@@ -87,9 +87,9 @@ class Command(BaseCommand):
                 notes.unlink(missing_ok=True)
             self._play(recording, notes, IngestClient(options["url"] or server_url(), token), here, options)
         except KeyboardInterrupt:
-            self.stdout.write("Stopped. The same command goes on from here.")
+            self.stdout.write("Stopped. The same command continues from here.")
         except Lost as error:
-            raise CommandError(f"{error} {WHY} The same command goes on after these rows.", returncode=LOST) from error
+            raise CommandError(f"{error} {WHY} The same command continues after these rows.", returncode=LOST) from error
         except (Unreadable, Refused, Rejected, ConnectionError) as error:
             raise CommandError(str(error)) from error
 
@@ -154,7 +154,7 @@ def check_possible(feed: Feed | None, rows: pa.Table, *, shift: bool, rate: floa
         moment, lateness = feed.engine_feed().moment, f"{feed.lateness / 1000:g} s" if feed.time == "ms" else str(feed.lateness)
         remedy = "play it with --shift-to-now" if feed.time == "ms" and not shift else "play it on a new feed"
         raise CommandError(
-            f"The clock of {feed.name} stands at {moment(clock)} and rows may be {lateness} behind it, but the recording begins at {moment(first)}: "
+            f"The clock of {feed.name} is at {moment(clock)} and rows may be {lateness} behind it, but the recording begins at {moment(first)}: "
             f"its rows would be late. Either {remedy}, or set the clock back (manage.py clock)."
         )
 

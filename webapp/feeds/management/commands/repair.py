@@ -32,7 +32,7 @@ class Command(BaseCommand):
                 self.stdout.write(f"{name}: {sentence_of(one)}")
             lost = sum(len(one.lost) for one in done)
             self.stdout.write(
-                f"{name}: {counted(len(done), 'repair')}, {counted(lost, 'row')} lost. The feed goes on."
+                f"{name}: {counted(len(done), 'repair')}, {counted(lost, 'row')} lost. The feed continues."
                 if done
-                else f"{name}: the log is whole. The feed goes on."
+                else f"{name}: the log is whole. The feed continues."
             )

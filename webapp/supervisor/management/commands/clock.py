@@ -38,9 +38,9 @@ class Command(BaseCommand):
             raise CommandError(f"There is no feed {options['feed']!r}.")
         moment, clock = feed.engine_feed().moment, event_log(feed.name).end[1]
         if clock is None:
-            self.stdout.write(f"{feed.name} has no rows yet, so its clock does not stand anywhere.")
+            self.stdout.write(f"{feed.name} has no rows yet, so its clock has no time.")
             return
-        self.stdout.write(f"The clock of {feed.name} stands at {moment(clock)}. Furthest ahead are:")
+        self.stdout.write(f"The clock of {feed.name} is at {moment(clock)}. Furthest ahead are:")
         for t, entity in newest_times(feed):
             self.stdout.write(f"  {moment(t)}  {entity}")
         if options["to"] is None:

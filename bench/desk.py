@@ -214,7 +214,7 @@ def _trace(browser: Any, page: Any) -> None:
 
 
 def _busiest(browser: Any) -> dict[str, float]:
-    """Of the tasks of pages' main threads since `_trace`; a task's `tdur` is its processor time in microseconds."""
+    """Figures of the tasks of pages' main threads since `_trace`; a task's `tdur` is its processor time in microseconds."""
     events = json.loads(browser.stop_tracing())["traceEvents"]
     mains = {(one["pid"], one["tid"]) for one in events if one["name"] == "thread_name" and one["args"]["name"] == "CrRendererMain"}
     took = [one.get("tdur", 0) / 1000 for one in events if one["name"] == TASK and (one["pid"], one["tid"]) in mains]

@@ -31,7 +31,7 @@ from engine.constraint_queries.reader import EXPIRATIONS
 from tests.recordings.test_constraint import FEED, buoys, queries, stamped
 
 RETENTION_HOURS = 87_840
-"""Ten years, the most that a feed keeps; the buoys reported for fifteen, but seldom at first."""
+"""Ten years, the most that a feed keeps; the buoys reported for fifteen years, but rarely at first."""
 Document = dict[str, Any]
 Facts = Counter[tuple[str, tuple[str, ...], int, int, tuple[int, ...]]]
 """Query, entities, start, end, times of the events in the order of the variables."""

@@ -345,12 +345,12 @@ class ExecutorsProcessor(FeedProcessor):
 
     @property
     def _most_rows(self) -> int:
-        """So many for each executor: what a batch costs by itself grows with them too. Fewer where they give very many answers."""
+        """`batch_rows` for each executor, because the fixed cost of a batch grows with their number; fewer where rows give very many answers."""
         return int(min(self.batch_rows * max(1, len(self.tasks.executors())), self._rows_for_answers))
 
     @cached_property
     def _states(self) -> StateFiles:
-        """Of the partitions, beside the snapshots that name them."""
+        """The files of the partitions' states, beside the snapshots that name them."""
         return StateFiles(self.snapshots.files)
 
     def _begin(self, queries: Sequence[RegisteredQuery]) -> Any:

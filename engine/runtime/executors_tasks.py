@@ -79,7 +79,7 @@ class Work:
 
     @property
     def place(self) -> str:
-        """Of the states, for processes that have those of several feeds."""
+        """The place of the states, for processes that have states of several feeds."""
         return self.files.title
 
 

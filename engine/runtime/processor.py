@@ -206,7 +206,7 @@ class FeedProcessor:
 
     @property
     def _most_rows(self) -> int:
-        """Of one batch."""
+        """The most rows of one batch."""
         return self.batch_rows
 
     def _evaluate_or_stop(self, span: Span) -> list[Outcome]:

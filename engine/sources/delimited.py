@@ -114,7 +114,7 @@ class _Reader:
         return Piece.of(checked, dead, self._ordered(raw), broken=len(broken))
 
     def _letters(self, checked: CheckedRows, records: Sequence[Record]) -> list[DeadLetter]:
-        """Of the checked rows that are no events, which came in `records`."""
+        """Dead letters of the checked rows that are no events, which came in `records`."""
         return [checked.letter(at, self._shown(one.cells), one.line) for at, one in zip(checked.positions, records, strict=True)]
 
     def _shown(self, cells: Sequence[str]) -> dict[str, Any]:

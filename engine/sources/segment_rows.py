@@ -36,7 +36,7 @@ def segment_rows(segment: Segment, from_seq: int, to_seq: int, columns: Sequence
 
 
 def segment_parts(segment: Segment, from_seq: int, to_seq: int, buckets_of_parts: Sequence[Collection[int]]) -> list[tuple[pa.Table, Sequence[int]]]:
-    """Of one file's rows with `from_seq <= seq < to_seq` the parts that sets of buckets need."""
+    """The parts of one file's rows with `from_seq <= seq < to_seq` that sets of buckets need."""
     with segment.opened() as file:
         if groups_of(file) == 1:
             parts: list[tuple[pa.Table, Sequence[int]]] = [(rows_of(file), range(len(buckets_of_parts)))]

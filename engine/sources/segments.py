@@ -62,7 +62,7 @@ class Segment:
     max_t: int
     path: Path
     crc: int | None = None
-    """Of the whole file; null in segments of older releases."""
+    """The checksum of the whole file; null in segments of older releases."""
 
     @property
     def feed(self) -> str:

@@ -18,11 +18,11 @@ from engine.sources.live import RECEIVED, Record
 READING = {"entity": ["id"], "time": ["time"], "time_format": "epoch_ms", "x": "lon", "y": "lat"}
 COLUMNS = ("speed", "course", "altitude", "accuracy", "battery", "name", "alarm", "motion")
 KNOTS = 3600 / 1852
-"""Of a metre a second."""
+"""Knots in one metre a second."""
 MILLISECONDS_FROM = 10**11
 """Seconds since 1970 reach this number in the year 5138."""
 MOST_REPORTS = 1_000
-"""In one request: a phone that was without a network for long sends in parts."""
+"""The most reports in one request: a phone that was offline for long sends in parts."""
 
 
 def reports_of(query: Mapping[str, str], body: bytes, now: int) -> Iterator[Record | Broken]:

@@ -31,7 +31,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
         **DefaultAccountAdapter.error_messages,
         "too_many_login_attempts": gettext_lazy("Too many log-ins have failed. Try again in 15 minutes."),
         "username_password_mismatch": gettext_lazy("The name or the password is wrong."),
-        "incorrect_password": gettext_lazy("That is not your present password."),
+        "incorrect_password": gettext_lazy("That is not your current password."),
         "incorrect_code": gettext_lazy("That code is wrong or has been used."),
     }
 

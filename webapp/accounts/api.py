@@ -71,7 +71,7 @@ class PasswordSerializer(serializers.Serializer[Any]):
         except ValidationError as error:
             raise serializers.ValidationError(error.messages) from error
         if not known:
-            raise serializers.ValidationError(Message("That is not your present password."))
+            raise serializers.ValidationError(Message("That is not your current password."))
         return text
 
     def validate_new(self, text: str) -> str:

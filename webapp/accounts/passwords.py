@@ -46,7 +46,7 @@ class NoCommonWords:
                 )
 
     def get_help_text(self) -> str:
-        return f"It must have at least {self.OTHERS} signs beside words that everybody here knows, such as vedette."
+        return f"It must have at least {self.OTHERS} characters besides words that everybody here knows, such as vedette."
 
     def _words(self) -> list[str]:
         names = [part for host in settings.ALLOWED_HOSTS for part in host.strip(".").split(".")]

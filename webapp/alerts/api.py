@@ -166,7 +166,7 @@ class Groups(TypedDict):
 
 
 class AlertView(GenericViewSet[Alert]):
-    """Alerts of the queries that you may see; who may change the query may handle its alerts."""
+    """Alerts of the queries that you may see; users who may change the query may handle its alerts."""
 
     queryset = Alert.objects.none()
     serializer_class = AlertSerializer

@@ -26,7 +26,7 @@ class Quantile(Aggregate):
 
 
 class Quantiles(TypedDict):
-    """In seconds; null: of no alert."""
+    """In seconds; null without alerts."""
 
     median: float | None
     p90: float | None

@@ -264,7 +264,7 @@ def _limit(seconds: float, memory: int, *, for_good: bool) -> None:
 
 
 def _leave(work: Callable[[], None]) -> NoReturn:
-    """Ends the process with what comes of `work`, whatever other threads do: one of them may be waiting for standard input."""
+    """Ends the process with the result of `work`, even if other threads still run: one of them may be waiting for standard input."""
     status = 1
     try:
         work()

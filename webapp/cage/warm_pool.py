@@ -35,7 +35,7 @@ LOADING_S = 60.0
 READY = b"ready\n"
 """A process that waits writes this."""
 FAILED = b"\0"
-"""No answer contains it. It comes before the exit status of a request that broke off, maybe after part of an answer."""
+"""No answer contains it. It comes before the exit status of a request that failed, perhaps after part of an answer."""
 ANSWER_BYTES = 60_000_000
 """A longer answer is none."""
 

@@ -1,6 +1,6 @@
 """The cache that limits are counted in: Redis, shared by all processes; while Redis is away, the memory of this process.
 
-Redis may be lost at any time. Limits on log-ins and requests then hold for each process by itself: they neither fail open nor fail with an error.
+Redis may be lost at any time. Limits on log-ins and requests then hold for each process separately: they neither fail open nor fail with an error.
 """
 
 from __future__ import annotations

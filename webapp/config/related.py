@@ -1,4 +1,4 @@
-"""Lists in a body are not without end: each value is looked at by itself, each object looked up."""
+"""Lists in a body have a maximum length: each value is checked separately, and each object is looked up."""
 
 from __future__ import annotations
 

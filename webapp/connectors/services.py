@@ -89,7 +89,7 @@ def connector_create(
 def connector_update(*, connector: Connector, settings: Mapping[str, Any] | None = None, set_by: User | None = None, **changes: Any) -> Connector:
     """Changes what is given; secret settings that are left out stay. Another address or topic starts again, without an offset. Raises Refused.
 
-    `set_by`: who gives the settings.
+    `set_by`: the user who gives the settings.
     """
     connector = Connector.objects.select_for_update().get(pk=connector.pk)
     before = settings_of(connector)

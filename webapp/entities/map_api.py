@@ -41,7 +41,7 @@ class AttributeValues(TypedDict):
 
 
 class MapView(GenericViewSet[Any]):
-    """Drawings of a feed's map: who sees the feed sees them."""
+    """Drawings of a feed's map: users who see the feed see them."""
 
     queryset = Feed.objects.none()
     serializer_class = serializers.Serializer

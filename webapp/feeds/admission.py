@@ -27,8 +27,8 @@ LEAST_MS, MOST_MS = 1_000, 300_000
 def default_ahead(*, time_unit: str, wall_clock: bool, lateness: int) -> int | None:
     """How far a row of a feed may be ahead by default.
 
-    Beside a wall clock half the lateness, so that a row that takes up to the other half to arrive is never late because of a fast source; at
-    least a second, which clocks differ by, at most five minutes. Without one a day; feeds of ticks have no time unit.
+    With a wall clock, half the lateness: a row that takes up to the other half to arrive is then never late because of a fast source. At
+    least a second, because clocks differ by that much, and at most five minutes. Without a wall clock, a day; feeds of ticks have no time unit.
     """
     if time_unit != "ms":
         return None

@@ -9,7 +9,7 @@ from webapp.feeds.selectors import feed_get
 
 
 def plan(request: HttpRequest, name: str) -> FileResponse:
-    """The image, for who may see the feed."""
+    """The image, for users who may see the feed."""
     feed = feed_get(user=request.user, name=name)
     if feed is None:
         raise Http404

@@ -1,4 +1,4 @@
-"""`feeds/{name}/shares/`: links to the live view for people without an account; for who may change the feed, with a session."""
+"""`feeds/{name}/shares/`: links to the live view for people without an account; only for users who may change the feed, with a session."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from webapp.feeds.models import NO_CONTROLS, Feed
 
 
 class Overlay(models.Model):
-    """A GeoJSON FeatureCollection in the feed's own coordinates; who sees the feed sees it, who may change the feed changes it."""
+    """A GeoJSON FeatureCollection in the feed's own coordinates; users who see the feed see it, users who may change the feed may change it."""
 
     feed = models.ForeignKey(Feed, models.CASCADE, related_name="overlays")
     name = models.CharField(max_length=100, validators=[NO_CONTROLS])

@@ -41,7 +41,7 @@ def pattern_answer(specification: Mapping[str, Any], feed: Feed, regions: Mappin
 
 
 def _alone(written: Any, feed: Feed) -> Pattern | None:
-    """The pattern of a JSON tree by itself, whatever its primitives mean; null when there is a fault in it."""
+    """Only the pattern of a JSON tree, independent of the meaning of its primitives; null when there is a fault in it."""
     from engine.complex_events.specification import check
     from engine.context import Context
 

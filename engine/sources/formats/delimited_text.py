@@ -71,7 +71,7 @@ def encoding_of(head: bytes) -> str:
 
 
 def _is_mostly_utf8(head: bytes) -> bool:
-    """Whether of the lines with other signs than ASCII most are UTF-8: in other encodings hardly any is by chance."""
+    """Whether most of the lines with non-ASCII characters are UTF-8: in other encodings hardly any is by chance."""
     lines = [line for line in head.split(b"\n") if not line.isascii()]
     return 2 * sum(is_utf8(line) for line in lines) >= len(lines)
 

@@ -22,8 +22,8 @@ export interface Tab {
 }
 export const TABS: Tab[] = [
   { name: "open", text: t("Open"), states: OPEN },
-  { name: "unattended", text: t("Not taken"), states: UNATTENDED },
-  { name: "ended", text: t("Ended, not taken"), states: ["new", "seen", "assigned", "reopened"], isOver: true },
+  { name: "unattended", text: t("Unattended"), states: UNATTENDED },
+  { name: "ended", text: t("Ended, unattended"), states: ["new", "seen", "assigned", "reopened"], isOver: true },
   { name: "mine", text: t("Mine"), states: OPEN, isMine: true },
   { name: "resolved", text: t("Resolved"), states: ["resolved"] },
 ];

@@ -214,7 +214,7 @@ function changePassword(): void {
   const fresh = h("input", { class: "input", type: "password", autocomplete: "new-password", id: "fresh" });
   const dialog = openDialog(
     t("Change password"),
-    h("div", { class: "field", "data-pointer": "/old" }, h("label", { for: "old" }, t("Present password")), old),
+    h("div", { class: "field", "data-pointer": "/old" }, h("label", { for: "old" }, t("Current password")), old),
     h(
       "div",
       { class: "field", "data-pointer": "/new" },

@@ -27,7 +27,7 @@ async function fill(element: HTMLElement, key: string, unit: TimeUnit, zone: Zon
   if (found.answers.length === 0) return;
   replace(
     element,
-    h("h3", { class: "section-title" }, t("Answers it was made of")),
+    h("h3", { class: "section-title" }, t("Answers it was made from")),
     h("div", { class: "stack" }, ...found.answers.map((one) => row(one, unit, zone))),
   );
   element.hidden = false;

@@ -33,7 +33,7 @@ export class DeskGroupsView {
         h(
           "tr",
           {},
-          ...[t("Severity"), t("Group"), t("Alerts"), t("Not taken"), t("Last 24 hours"), t("Newest")].map((text) =>
+          ...[t("Severity"), t("Group"), t("Alerts"), t("Unattended"), t("Last 24 hours"), t("Newest")].map((text) =>
             h("th", { scope: "col" }, text),
           ),
           h("td", {}),

@@ -30,7 +30,7 @@ export class TimingFields {
     this.at = this.time("digest-at", timing.digest_at);
     this.passes = h("input", { type: "checkbox", checked: timing.critical_passes });
     const groups = [
-      ["", t("Each by itself")],
+      ["", t("Each alert separately")],
       ["query", t("By query")],
       ["entity", t("By entity")],
       ["region", t("By region")],

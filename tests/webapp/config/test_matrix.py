@@ -29,7 +29,7 @@ OWN_ACCOUNT = {
 }  # fmt: skip
 """Below /account/: pages about the protection of the user's account."""
 ADMIN = {"admin-login", "admin-password"}
-"""Beside Django's admin; tested in tests/webapp/accounts/test_one_log_in.py."""
+"""Apart from Django's admin; tested in tests/webapp/accounts/test_one_log_in.py."""
 PAGES = {"live", "queries", "query-new", "alerts", "alert-numbers", "regions", "feeds", "feed-new", "account", "audit", "teams"}
 OWNED_PAGES = {"query", "alert", "feed-plan", "feed-entity", "region"}
 PERSONAL = {
@@ -161,7 +161,7 @@ OWNED = {
 }
 ELSEWHERE = {"api-feed-events", "api-track", "api-track-token", "api-shares", "api-share", "api-feed-notes", "api-feed-note", "api-feed-watch"}
 """Tested beside their own code (tests/webapp/feeds, tests/webapp/live/test_shares.py, tests/webapp/entities): a token's scope
-decides there too, or who sees a feed may write beside it."""
+decides there too, or users who see a feed may write notes about it."""
 
 
 def named_addresses() -> Iterator[str]:

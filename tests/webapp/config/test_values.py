@@ -1,6 +1,6 @@
 """Every parameter of every GET, with invalid values: refused with 400 or ignored, never a server error.
 
-Addresses and their parameters are those of the OpenAPI document: a new one is in this test by itself.
+Addresses and their parameters are those of the OpenAPI document: a new one is tested automatically.
 """
 
 from __future__ import annotations

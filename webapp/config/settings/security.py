@@ -30,7 +30,7 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "webapp.accounts.passwords.NoBreachedPassword"},
     {"NAME": "webapp.accounts.passwords.TokensEnd"},
 ]
-# Words that everybody here knows, besides the product's and the site's names: no password is hardly more than one of them.
+# Words that everybody here knows, besides the product's and the site's names: a password that is hardly more than one of them is refused.
 PASSWORD_WORDS = names("VEDETTE_PASSWORD_WORDS", [])
 # A file of breached passwords (webapp/accounts/passwords.py); none: those of Django's list of 20,000 common ones alone are refused.
 BREACHED_PASSWORDS = text("VEDETTE_BREACHED_PASSWORDS")

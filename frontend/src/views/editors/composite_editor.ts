@@ -187,7 +187,7 @@ class CompositeEditor implements FamilyEditor {
         ),
       ),
       section(t("Within what time?"), within.element),
-      section(t("Which events count at all?"), where.element),
+      section(t("Which events count?"), where.element),
     ];
   }
 

@@ -464,7 +464,7 @@ class ConstraintEditor implements FamilyEditor {
     };
     replace(
       this.options,
-      section(t("Which events at all?"), where.element),
+      section(t("Which events count?"), where.element),
       section(
         t("Answers"),
         select("report", t("Report"), REPORTS, REPORT_TEXTS),

@@ -95,7 +95,7 @@ export class AlertsView {
     this.kinds = kinds;
     for (const kind of this.chosen) if (!kinds.includes(kind)) this.chosen.delete(kind);
     const boxes = this.kinds.map((kind) => this.kindBox(kind));
-    replace(this.kindList, ...(boxes.length > 0 ? boxes : [h("p", { class: "small muted" }, t("Choose what counts first."))]));
+    replace(this.kindList, ...(boxes.length > 0 ? boxes : [h("p", { class: "small muted" }, t("First choose what counts."))]));
     this.showChannels();
   }
 

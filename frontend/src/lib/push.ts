@@ -33,9 +33,7 @@ export async function subscribe(key: string): Promise<Subscription> {
   try {
     return parts(await registration.pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: toBytes(key) }));
   } catch (error) {
-    throw new NoPush(
-      t("The browser's push service refused the subscription: {reason}", { reason: error instanceof Error ? error.message : String(error) }),
-    );
+    throw new NoPush(t("The browser's push service refused: {reason}", { reason: error instanceof Error ? error.message : String(error) }));
   }
 }
 

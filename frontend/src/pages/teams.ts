@@ -288,11 +288,7 @@ function invite(team: Team): void {
 
 function showLink(link: string, text: string): void {
   const field = h("input", { class: "input mono", readonly: true, value: link, "aria-label": t("Link of the invitation") });
-  const dialog = openDialog(
-    t("Invited"),
-    h("p", {}, text, t(" It works once, within seven days, and is shown only now.")),
-    copyRow(field),
-  );
+  const dialog = openDialog(t("Invited"), h("p", {}, text, t(" It works once, within seven days, and is shown only now.")), copyRow(field));
   dialog.foot.append(button(t("Done"), { kind: "button-primary", onClick: dialog.close }));
 }
 

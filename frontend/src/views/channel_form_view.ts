@@ -52,7 +52,7 @@ export function openChannelForm(me: Me, stored: Channel | null, reload: () => Pr
     placeholder: "duty@example.org",
     value: stored?.recipient ?? "",
   });
-  const recipientField = field("recipient", t("Recipient"), recipient, t("Each mail has a link that acknowledges the alerts in your name."));
+  const recipientField = field("recipient", t("Recipient"), recipient, t("Each mail has a link that acknowledges alerts in your name."));
   const url = h("input", {
     class: "input",
     id: "channel-url",

@@ -201,7 +201,7 @@ async function removeFeed(feed: FeedStatus): Promise<void> {
     ] as const;
     const words = counts.filter(([count]) => count > 0).map(([count, what]) => `${formatNumber(count)} ${what}`);
     const gone =
-      words.length === 0 ? t("Nothing of it is stored.") : t("This also removes {words}. It cannot be undone.", { words: words.join(", ") });
+      words.length === 0 ? t("Nothing is stored.") : t("This also removes {words}. It cannot be undone.", { words: words.join(", ") });
     if (!(await confirmDanger(t("Delete the feed {name}?", { name: feed.name }), gone, t("Delete feed")))) return;
     await call(`feeds/${feed.name}/`, { method: "DELETE" });
     location.reload();

@@ -181,7 +181,7 @@ def nested(depth: int, innermost: Any = 0) -> Any:
         ({"trigger": f"{FIGURE_1B} AND V1.s = '\ud800'"}, "/trigger", "half of a character"),
         ({"trigger": FIGURE_1B.replace("[0, 5]", f"[0, {'9' * 400}]")}, "/trigger", "line 4, column 53: must be a number"),
         ({"trigger": f"{FIGURE_1B}\nAND V1.v < {'9' * 400}"}, "/trigger", "line 6, column 12: column 'v' is of type float"),
-        ({"trigger": f"{FIGURE_1B}\nAND INSIDE(V1.r, GEOJSON '{'[' * 5_000}')"}, "/trigger", "line 6, column 26: no GeoJSON"),
+        ({"trigger": f"{FIGURE_1B}\nAND INSIDE(V1.r, GEOJSON '{'[' * 5_000}')"}, "/trigger", "line 6, column 26: not GeoJSON"),
         ({"trigger": FIGURE_1B + "(" * 5_000}, "/trigger", "line 5, column 55: unexpected '('"),
         ({"trigger": ""}, "/trigger", "line 1, column 1: the text ends too early"),
         ({"trigger": " " * 200_001}, "/trigger", "at most 200,000"),

@@ -41,17 +41,20 @@ export class LiveSocket {
   private timer: ReturnType<typeof setTimeout> | null = null;
   private silence: ReturnType<typeof setTimeout> | null = null;
   private isWanted = false;
+  private readonly online = (): void => this.retryNow();
 
   constructor(private readonly options: SocketOptions) {}
 
   open(): void {
     if (this.isWanted) return;
     this.isWanted = true;
+    if (typeof window !== "undefined") window.addEventListener("online", this.online);
     this.connect();
   }
 
   close(): void {
     this.isWanted = false;
+    if (typeof window !== "undefined") window.removeEventListener("online", this.online);
     this.clearTimers();
     this.socket?.close(1000);
     this.socket = null;

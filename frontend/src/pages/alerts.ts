@@ -4,13 +4,14 @@ import { addressOf, filtersOf, fitsView, viewFrom, type DeskView } from "../data
 import { alert as alertParser, type Alert, type AlertGroup } from "../lib/shapes";
 import { get, page } from "../lib/api";
 import { button, empty, h, isTyping, linkButton, replace } from "../lib/dom";
-import { dictionary, integer, record } from "../lib/parse";
+import { dictionary, integer, isObject, record } from "../lib/parse";
 import { nextTask } from "../lib/tasks";
 import { formatNumber } from "../lib/time";
 import { LiveSocket, liveUrl } from "../live/socket";
 import { AlertDetailView } from "../views/alert_detail_view";
 import { AlertTableView } from "../views/alert_table_view";
 import { BulkDecisionView } from "../views/bulk_decision_view";
+import { DeskConnectionView } from "../views/desk_connection_view";
 import { DeskFiltersView } from "../views/desk_filters_view";
 import { DeskGroupsView } from "../views/desk_groups_view";
 import { openDialog } from "../views/dialog_view";
@@ -22,6 +23,8 @@ import { fail, openShell, pageFrame, refreshAlertCount } from "../views/shell_vi
 const FIRST_ROWS = 60;
 const PAGE_ROWS = 200;
 const COUNT_EVERY_MS = 2_000;
+/** The state of a history entry that follows one of the list. */
+const FROM_LIST = { isFromList: true };
 const KEYS: [string, string][] = [
   ["j", t("Next alert")],
   ["k", t("Previous alert")],
@@ -41,6 +44,8 @@ let open: string | null = null;
 let next: string | null = null;
 let total: number | null = null;
 let isLoading = false;
+/** The browser goes back to the list, which takes it a moment. */
+let isLeaving = false;
 /** Drops responses to requests that are no longer current. */
 let asked = 0;
 let counting: ReturnType<typeof setTimeout> | null = null;
@@ -62,6 +67,7 @@ const table = new AlertTableView(rows, shell.feeds, shell.me.time_zone, {
   open: (id) => select(id),
   nearEnd: () => void loadMore(),
 });
+const connection = new DeskConnectionView(shell.feeds.length > 0, () => socket.retryNow());
 const groups = new DeskGroupsView({ open: openGroup, acknowledge: acknowledgeGroup });
 const detail = new AlertDetailView(
   shell.me,
@@ -80,7 +86,8 @@ const body = pageFrame(
   [
     linkButton(t("Numbers"), "/alerts/numbers/", "activity", "button-quiet"),
     button(t("Mutes"), { icon: "bell-off", kind: "button-quiet", onClick: () => void openMutes(shell.me, () => void load()) }),
-    button(t("Keys"), { icon: "keyboard", kind: "button-quiet", title: t("Keyboard shortcuts (?)"), onClick: showKeys }),
+    button(t("Keys"), { icon: "keyboard", kind: "button-quiet wide", title: t("Keyboard shortcuts (?)"), onClick: showKeys }),
+    connection.element,
   ],
   "page-wide page-desk",
 );
@@ -107,9 +114,14 @@ function acknowledgeGroup({ key, count: size }: AlertGroup): void {
 
 function look(wanted: DeskView): void {
   view = wanted;
-  const search = addressOf(view);
-  history.replaceState(null, "", `${open === null ? "/alerts/" : `/alerts/${open}`}${search === "" ? "" : `?${search}`}`);
+  history.replaceState(history.state, "", address());
   void load();
+}
+
+/** The page's own: the open alert, and the view. */
+function address(): string {
+  const search = addressOf(view);
+  return (open === null ? "/alerts/" : `/alerts/${open}`) + (search === "" ? "" : `?${search}`);
 }
 
 async function load(): Promise<void> {
@@ -249,19 +261,46 @@ function take(row: Alert): void {
   refreshAlertCount();
 }
 
+/** An alert that is opened from the list is one step forward: the browser's way back leads to the list. */
 function select(id: string | null): void {
+  const before = open;
+  turnTo(id);
+  if (isLeaving) return;
+  if (id !== null && before === null) history.pushState(FROM_LIST, "", address());
+  else if (id === null && isObject(history.state) && history.state["isFromList"] === true) {
+    isLeaving = true;
+    history.back();
+  } else history.replaceState(history.state, "", address());
+}
+
+function turnTo(id: string | null): void {
+  const before = open;
   open = id;
   const row = id === null ? undefined : rows.get(id);
   if (row === undefined) detail.close();
   else void detail.open(row);
-  const search = addressOf(view);
-  history.replaceState(null, "", (id === null ? "/alerts/" : `/alerts/${id}`) + (search === "" ? "" : `?${search}`));
   show();
   if (id !== null) table.reveal(id);
+  else if (before !== null) table.focus(before);
+}
+
+/** The address leads: the browser went back or forward. */
+function follow(): void {
+  if (isLeaving) {
+    // Another alert may have been opened while the browser went back.
+    isLeaving = false;
+    if (open !== null) {
+      history.pushState(FROM_LIST, "", address());
+      return;
+    }
+  }
+  const id = /^\/alerts\/(\d+)$/.exec(location.pathname)?.[1] ?? null;
+  if (id !== open) turnTo(id !== null && rows.get(id) === undefined ? null : id);
+  history.replaceState(history.state, "", address());
 }
 
 /** Changes of alerts arrive in the frames of their feed; one socket subscribes to all visible feeds. */
-function listen(): void {
+function liveSocket(): LiveSocket {
   /** By feed: the number of the last change on this page. The rows were loaded after these numbers, so no change is missed. */
   const last = new Map(Object.entries(dictionary(integer)(shell.data["outbox"], "/outbox")));
   const subscribe = (feed: string): void => {
@@ -274,9 +313,11 @@ function listen(): void {
       for (const one of shell.feeds) subscribe(one.name);
     },
     onState: (kind) => {
+      connection.setState(kind);
       if (kind === "refused") location.assign("/login/?next=/alerts/");
     },
     onFrame: (frame) => {
+      connection.heard();
       if (frame.type === "resync") {
         last.delete(frame.feed);
         subscribe(frame.feed);
@@ -292,6 +333,7 @@ function listen(): void {
         const isNews = frame.type === "changes" && row.state === "new" && known === undefined && row.over_at === null;
         if (frame.type === "changes" || known !== undefined || fitsView(row, view, shell.me.name, filters.queriesOfRegion, Date.now()))
           rows.put(row, isHeld);
+        detail.changed(row);
         if (isNews && !row.muted) notifyAlert(row);
       }
       if (frame.alerts.length === 0) return;
@@ -300,7 +342,7 @@ function listen(): void {
       refreshAlertCount();
     },
   });
-  socket.open();
+  return socket;
 }
 
 function showKeys(): void {
@@ -343,20 +385,23 @@ panel.addEventListener("pointerleave", () => {
 });
 setInterval(() => showSoon(), 30_000);
 
+addEventListener("popstate", follow);
+
+const socket = liveSocket();
 const first = shell.data["alert"];
 
 async function openFirst(): Promise<void> {
   if (typeof first !== "number" && typeof first !== "string") return;
   try {
     if (rows.get(String(first)) === undefined) rows.put(await get(`alerts/${first}/`, alertParser));
-    select(String(first));
+    turnTo(String(first));
   } catch (error) {
     fail(error);
   }
 }
 
 void load().finally(() => {
-  listen();
+  socket.open();
   void filters.loadViews();
   void openFirst();
 });

@@ -25,6 +25,7 @@ import { rulesBehind } from "./drawer_view";
 import type { ShownAnswer } from "./alert_map_view";
 import { evidenceList } from "./evidence_list_view";
 import { measure } from "./interval_words";
+import { attachMenu } from "./menu_view";
 import { openMute } from "./mutes_view";
 import { fail } from "./shell_view";
 
@@ -33,8 +34,9 @@ const mapView = (): Promise<typeof import("./alert_map_view")> => import("./aler
 const VERDICTS: Record<string, string> = { right: t("Right"), false: t("False alarm"), not_useful: t("Not useful") };
 
 export class AlertDetailView {
-  readonly element = h("section", { class: "panel alert-detail", "aria-label": t("Alert") });
-  private shown: string | null = null;
+  readonly element = h("section", { class: "panel alert-detail", "aria-label": t("Alert"), tabindex: -1 });
+  /** The open alert as the page knows it now. */
+  private shown: Alert | null = null;
   private readonly zone: Zone;
   private readonly field = h("textarea", {
     class: "textarea",
@@ -52,10 +54,15 @@ export class AlertDetailView {
     private readonly onClose: () => void,
   ) {
     this.zone = me.time_zone;
+    this.field.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") this.element.focus();
+    });
   }
 
   focusComment(): void {
     this.field.focus();
+    // The buttons stand over the end of the panel.
+    this.field.scrollIntoView({ block: "center" });
   }
 
   /** Performs a step on the alert as shown; the text in the comment field is sent with it. */
@@ -64,13 +71,16 @@ export class AlertDetailView {
       fail(new Error(t("You may see this alert but not handle it.")));
       return;
     }
-    const text = this.shown === alert.id ? this.field.value.trim() : "";
+    const text = this.shown?.id === alert.id ? this.field.value.trim() : "";
     post(
       `alerts/${alert.id}/${action}`,
       { revision: alert.revision, comment: text, ...(assignee === undefined ? {} : { assignee }) },
       alertParser,
     ).then(
-      (changed) => this.become(changed),
+      (changed) => {
+        if (this.shown?.id === changed.id) this.field.value = "";
+        this.become(changed);
+      },
       (error: unknown) => {
         fail(error);
         // Another user was faster: the reader sees their change before deciding again.
@@ -85,9 +95,23 @@ export class AlertDetailView {
   }
 
   private become(alert: Alert): void {
-    const isOpen = this.shown === alert.id;
     this.onChanged(alert);
-    if (isOpen) void this.open(alert);
+    if (this.shown?.id === alert.id) void this.load(alert);
+  }
+
+  /** News of an alert: if it is open, and someone decided or its answer ended, it is shown anew. What the reader typed stays. */
+  changed(alert: Alert): void {
+    const before = this.shown;
+    if (before?.id !== alert.id) return;
+    if (before.revision !== alert.revision || before.over_at !== alert.over_at) void this.load(alert);
+    else this.hold(alert);
+  }
+
+  /** The reader's decisions are about this state of the open alert. */
+  private hold(alert: Alert): void {
+    this.shown = alert;
+    const words = this.element.querySelector(".alert-state");
+    if (words !== null) words.textContent = stateWords(alert);
   }
 
   close(): void {
@@ -99,7 +123,6 @@ export class AlertDetailView {
 
   async open(alert: Alert): Promise<void> {
     this.close();
-    this.shown = alert.id;
     this.field.value = "";
     replace(
       this.element,
@@ -112,18 +135,44 @@ export class AlertDetailView {
         h("div", { class: "skeleton" }),
       ),
     );
-    void mapView();
+    // By keyboard, what can be done with the alert follows; keys do not end in a row that is drawn again.
+    this.element.focus({ preventScroll: true });
+    mapView().catch(() => {
+      // The request below says that the server cannot be reached.
+    });
+    await this.load(alert);
+  }
+
+  private async load(alert: Alert): Promise<void> {
+    this.hold(alert);
     try {
       const detail = await get(`alerts/${alert.id}/`, alertDetail);
       // A removed query has no page on which its rules could be tried.
       const rules = detail.removed ? null : await get(`queries/${alert.query}/versions/${detail.version}`, queryVersion).catch(() => null);
-      if (this.shown !== alert.id) return;
+      if (this.shown !== alert) return;
       this.show(alert, detail, rules);
       // Opening an alert is a step too: others see it.
-      if (alert.state === "new" && alert.editable) this.onChanged(await post(`alerts/${alert.id}/seen`, {}, alertParser));
+      if (alert.state === "new" && alert.editable) {
+        const seen = await post(`alerts/${alert.id}/seen`, {}, alertParser);
+        this.onChanged(seen);
+        if (this.shown === alert) this.hold(seen);
+      }
     } catch (error) {
       fail(error);
+      const waiting = this.element.querySelector(".panel-body:has(.skeleton)");
+      if (waiting !== null && this.shown === alert)
+        replace(waiting, h("div", {}, button(t("Try again"), { onClick: () => void this.open(alert) })));
     }
+  }
+
+  /** Replaces what is shown; the focus stays inside if it was. */
+  private fill(...parts: HTMLElement[]): void {
+    const focused = document.activeElement;
+    const isInside = focused instanceof HTMLElement && this.element.contains(focused);
+    this.closeMap?.();
+    this.closeMap = null;
+    replace(this.element, ...parts);
+    if (isInside) (focused.isConnected ? focused : this.element).focus({ preventScroll: true });
   }
 
   private head(alert: Alert, hasPage = false): HTMLElement {
@@ -137,7 +186,7 @@ export class AlertDetailView {
           "div",
           { class: "row small" },
           h("span", { class: `badge badge-dot badge-${alert.severity}` }, SEVERITY_NAMES[alert.severity]),
-          h("span", { class: "muted" }, stateWords(alert)),
+          h("span", { class: "muted alert-state" }, stateWords(alert)),
         ),
         h("h2", { class: "alert-title" }, answerTitle(alert.entities, alert.kind)),
         hasPage
@@ -157,8 +206,7 @@ export class AlertDetailView {
     const zone = unit === "ms" ? ` ${zoneName(this.zone)}` : "";
     const measured =
       feed === undefined ? null : measure((detail.evidence.closing ?? detail.evidence.detection)?.value, rules?.specification, feed);
-    replace(
-      this.element,
+    this.fill(
       this.head(alert, !detail.removed),
       h(
         "div",
@@ -297,7 +345,10 @@ export class AlertDetailView {
           disabled: !alert.editable,
           "aria-pressed": String(verdict === mine?.verdict),
           onClick: () =>
-            void post(`alerts/${alert.id}/feedback`, { verdict, reason: reason.value.trim() }, anything).then(() => this.open(alert), fail),
+            void post(`alerts/${alert.id}/feedback`, { verdict, reason: reason.value.trim() }, anything).then(
+              () => this.load(this.shown?.id === alert.id ? this.shown : alert),
+              fail,
+            ),
         },
         text,
       ),
@@ -340,15 +391,19 @@ export class AlertDetailView {
 
   private foot(alert: Alert, detail: AlertDetail): HTMLElement {
     const isOff = !alert.editable;
-    const give = h(
-      "select",
-      { class: "select assign", "aria-label": t("Assign it to"), disabled: isOff },
-      h("option", { value: "" }, alert.assignee === null ? t("Assign to…") : t("Assigned to {assignee}", { assignee: alert.assignee })),
-      ...detail.handlers.map((name) => h("option", { value: name }, name === this.me.name ? t("{name} (you)", { name }) : name)),
-    );
-    give.addEventListener("change", () => {
-      if (give.value !== "") this.decide(alert, "assign", give.value);
+    const give = button(alert.assignee === null ? t("Assign to…") : t("Assigned to {assignee}", { assignee: alert.assignee }), {
+      icon: "users",
+      kind: "assign",
+      disabled: isOff,
     });
+    // A menu, not a list: arrow keys in a list would give it to everyone they pass.
+    attachMenu(give, () =>
+      detail.handlers.map((name) => ({
+        content: [h("span", {}, name === this.me.name ? t("{name} (you)", { name }) : name)],
+        isCurrent: name === alert.assignee,
+        onPick: () => this.decide(alert, "assign", name),
+      })),
+    );
     const isOpen = alert.state !== "resolved";
     return h(
       "div",

@@ -63,6 +63,17 @@ export class AlertTableView {
     });
   }
 
+  /** The row's button, or its checkbox, if the row is visible. */
+  focus(id: string, part: "button" | "input" = "button"): void {
+    (this.made.get(id)?.element.querySelector<HTMLElement>(part) ?? this.element).focus({ preventScroll: true });
+  }
+
+  private focusedPart(): { id: string; part: "button" | "input" } | null {
+    const focused = document.activeElement;
+    const id = this.rows.contains(focused) ? focused?.closest<HTMLElement>("tr")?.dataset["alert"] : undefined;
+    return id === undefined ? null : { id, part: focused instanceof HTMLInputElement ? "input" : "button" };
+  }
+
   get isPointedAt(): boolean {
     return this.rows.matches(":hover");
   }
@@ -92,8 +103,10 @@ export class AlertTableView {
     const elements = [this.above, ...shown.slice(first, stop).map((row, i) => this.rowOf(row, first + i, minute)), this.below];
     const kept = new Set(shown.slice(first, stop).map((row) => row.id));
     for (const one of this.made.keys()) if (!kept.has(one)) this.made.delete(one);
+    const focused = this.focusedPart();
     // Unchanged rows are not replaced, so that focus and pointer keep their element.
     place(this.rows, elements);
+    if (focused !== null && !this.rows.contains(document.activeElement)) this.focus(focused.id, focused.part);
     if (stop > shown.length - NEAR_END) this.handlers.nearEnd();
   }
 

@@ -30,6 +30,8 @@ export class BulkDecisionView {
   isAll = false;
   private isStopped = false;
   private isBusy = false;
+  /** What the buttons were made for: new ones would take focus and pointer from the old. */
+  private shown = "";
 
   constructor(private readonly handlers: BulkHandlers) {}
 
@@ -46,7 +48,9 @@ export class BulkDecisionView {
     if (this.isBusy) return;
     const count = this.isAll ? (this.handlers.total() ?? 0) : this.chosen.size;
     this.element.hidden = count === 0;
-    if (count === 0) return;
+    const shown = JSON.stringify([count, this.isAll, isResolved]);
+    if (count === 0 || shown === this.shown) return;
+    this.shown = shown;
     const actions: Action[] = isResolved ? ["reopen"] : ["acknowledge", "resolve"];
     const names = {
       acknowledge: [t("Acknowledge"), "check"],
@@ -91,6 +95,7 @@ export class BulkDecisionView {
       fail(error);
     }
     this.isBusy = false;
+    this.shown = "";
     this.clear();
     this.handlers.done();
   }

@@ -27,7 +27,9 @@ type Named = ReturnType<typeof named>;
 const TYPING_MS = 250;
 
 export class DeskFiltersView {
-  private readonly tabs = h("div", { class: "segmented desk-tabs", role: "group", "aria-label": t("State") });
+  private readonly tabs = TABS.map((one) =>
+    h("button", { type: "button", onClick: () => this.change({ ...this.view, tab: one }) }, one.text),
+  );
   private readonly search = h("input", {
     class: "input toolbar-search",
     type: "search",
@@ -92,7 +94,7 @@ export class DeskFiltersView {
       h(
         "div",
         { class: "toolbar" },
-        this.tabs,
+        h("div", { class: "segmented desk-tabs", role: "group", "aria-label": t("State") }, ...this.tabs),
         this.search,
         this.toggle,
         h("div", { class: "toolbar-select" }, this.order),
@@ -116,16 +118,7 @@ export class DeskFiltersView {
   /** Updates the controls from the view. */
   show(view: DeskView): void {
     this.view = view;
-    replace(
-      this.tabs,
-      ...TABS.map((one) =>
-        h(
-          "button",
-          { type: "button", "aria-pressed": String(one === view.tab), onClick: () => this.change({ ...this.view, tab: one }) },
-          one.text,
-        ),
-      ),
-    );
+    TABS.forEach((one, i) => this.tabs[i]!.setAttribute("aria-pressed", String(one === view.tab)));
     for (const [control, value] of [
       [this.severity, view.severity],
       [this.feed, view.feed],

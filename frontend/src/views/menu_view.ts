@@ -18,6 +18,11 @@ export function attachMenu(opener: HTMLButtonElement, items: () => MenuItem[]): 
     opener.setAttribute("aria-expanded", "false");
     document.removeEventListener("pointerdown", outside);
   };
+  /** By keyboard the reader goes on from the button, also after a dialog that the item opens. */
+  const leave = (): void => {
+    close();
+    opener.focus();
+  };
   const outside = (event: PointerEvent): void => {
     if (event.target instanceof Node && !menu?.contains(event.target) && !opener.contains(event.target)) close();
   };
@@ -31,7 +36,7 @@ export function attachMenu(opener: HTMLButtonElement, items: () => MenuItem[]): 
           class: "menu-item",
           "aria-current": item.isCurrent === true ? "true" : null,
           onClick: () => {
-            close();
+            leave();
             item.onPick();
           },
         },
@@ -40,21 +45,27 @@ export function attachMenu(opener: HTMLButtonElement, items: () => MenuItem[]): 
     );
     menu = h("div", { class: "menu", role: "menu" }, ...buttons);
     menu.addEventListener("keydown", (event) => {
+      // The page's shortcuts would act behind the menu.
+      event.stopPropagation();
       const at = buttons.indexOf(document.activeElement as HTMLButtonElement);
       if (event.key === "Escape") {
-        close();
-        opener.focus();
+        leave();
       } else if (event.key === "ArrowDown" || event.key === "ArrowUp") {
         event.preventDefault();
         buttons[(at + (event.key === "ArrowDown" ? 1 : -1) + buttons.length) % buttons.length]?.focus();
+      } else if (event.key === "Home" || event.key === "End") {
+        event.preventDefault();
+        buttons.at(event.key === "Home" ? 0 : -1)?.focus();
       } else if (event.key === "Tab") {
-        close();
+        leave();
       }
     });
     // Within a landmark of the page, as all content has to be.
     (document.querySelector("main") ?? document.body).append(menu);
     const box = opener.getBoundingClientRect();
-    menu.style.top = `${box.bottom + 4}px`;
+    // Above its button if there is no room below.
+    const isAbove = box.bottom + 4 + menu.offsetHeight > innerHeight && box.top > innerHeight / 2;
+    menu.style.top = `${isAbove ? Math.max(8, box.top - 4 - menu.offsetHeight) : box.bottom + 4}px`;
     menu.style.left = `${Math.max(8, Math.min(box.left, innerWidth - menu.offsetWidth - 8))}px`;
     opener.setAttribute("aria-expanded", "true");
     document.addEventListener("pointerdown", outside);

@@ -1,0 +1,179 @@
+"""The desk by keyboard, in two windows at once, without a connection, and with the browser's way back."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.browser.conftest import PASSWORD
+from tests.browser.forms import tab_to
+from tests.browser.test_alerts import come, make
+from tests.webapp.answers import a_head
+from webapp.accounts.models import Membership, Role, Team, User
+from webapp.alerts.handling import Decision, alerts_decide
+from webapp.alerts.models import Alert, Step
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+    from tests.browser.conftest import Site
+
+pytestmark = [pytest.mark.browser, pytest.mark.services]
+
+FOCUSED = "document.activeElement?.getAttribute('aria-label') ?? document.activeElement?.innerText ?? ''"
+
+
+def opened(site: Site, count: int) -> Page:
+    """The desk with alerts of this many walkers; the last is the first of the list."""
+    a_head(site.world.feed)
+    make(site, count)
+    site.log_in()
+    site.page.goto(site.address + "/alerts/")
+    site.page.locator("tr[data-alert]").first.wait_for()
+    return site.page
+
+
+def what_happened(page: Page, title: str) -> None:
+    page.get_by_role("heading", name=title).wait_for()
+    page.get_by_role("heading", name="What happened").wait_for()
+
+
+def test_by_tab_from_the_name_to_the_password(site: Site) -> None:
+    page = site.page
+    page.goto(site.address + "/login/")
+    page.keyboard.type("ada")
+    page.keyboard.press("Tab")
+    page.keyboard.type(PASSWORD)
+    page.keyboard.press("Enter")
+    page.locator(".rail").wait_for()
+
+
+def test_the_focus_stays_where_the_keys_are(site: Site) -> None:
+    page = opened(site, 8)
+    watch = Team.objects.get(name="watch")
+    for name in ("ben", "cleo"):
+        Membership.objects.create(user=User.objects.create_user(name), team=watch, role=Role.OPERATOR)
+
+    tab_to(page, "tr[data-alert] input")
+    page.keyboard.press("Space")
+    page.get_by_text("1 chosen").wait_for()
+    assert page.evaluate(FOCUSED) == "Choose walker 7"
+    tab_to(page, ".desk-tabs button")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.locator(".desk-tabs button[aria-pressed=true]", has_text="Not taken").wait_for()
+    assert page.evaluate(FOCUSED) == "Not taken"
+
+    # Into the alert and back to its row.
+    page.locator("tr[data-alert]").first.wait_for()
+    tab_to(page, "tr[data-alert] button")
+    page.keyboard.press("Enter")
+    what_happened(page, "walker 7: entered")
+    assert page.evaluate(FOCUSED) == "Alert"
+    page.keyboard.press("Escape")
+    page.wait_for_function(f"({FOCUSED}) === 'walker 7'")
+
+    # A comment, above the buttons, and out of it again.
+    page.keyboard.press("j")
+    what_happened(page, "walker 7: entered")
+    page.keyboard.press("c")
+    field = page.get_by_label("Comment", exact=True)
+    covered = """(field) => {
+      const box = field.getBoundingClientRect();
+      return document.elementFromPoint(box.x + 9, box.y + box.height / 2) !== field;
+    }"""
+    assert not field.evaluate(covered)
+    page.keyboard.type("Cutter is on its way")
+    page.keyboard.press("Escape")
+
+    # Arrow keys choose; only Enter gives it to somebody.
+    tab_to(page, ".assign")
+    page.keyboard.press("Enter")
+    for _ in range(2):
+        page.keyboard.press("ArrowDown")
+    assert page.evaluate(FOCUSED) == "cleo"
+    newest = Alert.objects.order_by("-pk")[0]
+    assert newest.assignee is None
+    page.keyboard.press("Enter")
+    page.locator(".steps").get_by_text("Cutter is on its way").wait_for()
+    newest.refresh_from_db()
+    assert newest.assignee is not None and newest.assignee.username == "cleo"
+    assert page.evaluate(FOCUSED) == "Alert"
+    tab_to(page, ".alert-detail .button-primary")
+    page.keyboard.press("Enter")
+    page.locator(".steps").get_by_text("acknowledged it").wait_for()
+    assert page.evaluate(FOCUSED) == "Alert"
+    assert site.faults == []
+
+
+def test_what_others_do_is_shown_and_takes_no_text_away(site: Site) -> None:
+    page = opened(site, 3)
+    page.keyboard.press("j")
+    what_happened(page, "walker 2: entered")
+    newest = Alert.objects.order_by("-pk")[0]
+    page.locator(".alert-state", has_text="Seen").wait_for()
+    page.get_by_label("Comment", exact=True).fill("Asked the harbour")
+    alerts_decide(alerts=[newest], decision=Decision(Step.ACKNOWLEDGED, User.objects.create_superuser("grace")))
+    page.locator(".steps").get_by_text("acknowledged it").wait_for()
+    assert page.locator(".alert-state").inner_text() == "Acknowledged by grace"
+    assert page.get_by_label("Comment", exact=True).input_value() == "Asked the harbour"
+    page.get_by_role("button", name="Right", exact=True).click()
+    page.locator(".alert-detail").get_by_text("ada right").wait_for()
+    assert page.get_by_label("Comment", exact=True).input_value() == "Asked the harbour"
+
+
+def test_the_way_back_leads_from_an_alert_to_the_list(site: Site) -> None:
+    page = opened(site, 3)
+    page.get_by_role("button", name="Not taken", exact=True).click()
+    page.get_by_role("button", name="walker 1", exact=True).click()
+    what_happened(page, "walker 1: entered")
+    page.keyboard.press("j")
+    what_happened(page, "walker 0: entered")
+    page.go_back()
+    page.get_by_role("heading", name="What happened").wait_for(state="detached")
+    assert page.url.endswith("/alerts/?state=unattended")
+    page.go_forward()
+    what_happened(page, "walker 0: entered")
+    page.keyboard.press("Escape")
+    page.wait_for_url("**/alerts/?state=unattended")
+    # From a link there is no list to go back to.
+    page.goto(f"{site.address}/alerts/{Alert.objects.order_by('pk')[0].pk}")
+    what_happened(page, "walker 0: entered")
+    page.keyboard.press("Escape")
+    page.wait_for_url("**/alerts/")
+
+
+def test_the_desk_says_that_it_has_no_connection_and_misses_nothing(site: Site) -> None:
+    page = opened(site, 3)
+    page.locator(".state-live").wait_for()
+    site.kill_web()
+    page.locator(".state-reconnecting", has_text="Reconnecting").wait_for()
+    # What cannot be loaded can be asked for again.
+    page.keyboard.press("j")
+    again = page.get_by_role("button", name="Try again")
+    again.wait_for()
+    come(site, 2, 3)
+    site.start_web()
+    page.locator(".state-live").wait_for()
+    page.get_by_role("button", name="walker 4", exact=True).wait_for()
+    again.click()
+    what_happened(page, "walker 2: entered")
+
+
+def test_the_buttons_of_an_open_alert_are_in_sight_on_a_phone(site: Site) -> None:
+    opened(site, 3)
+    assert site.context.browser is not None
+    with closing(site.context.browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)) as context:
+        context.add_cookies(site.context.cookies())  # type: ignore[arg-type]
+        page = context.new_page()
+        page.goto(site.address + "/alerts/")
+        page.locator("tr[data-alert]").first.tap()
+        what_happened(page, "walker 2: entered")
+        take = page.locator(".alert-detail .button-primary")
+        box, rail = take.bounding_box(), page.locator(".rail").bounding_box()
+        assert box is not None and rail is not None and box["y"] + box["height"] <= rail["y"]
+        assert page.evaluate("document.documentElement.scrollWidth") == 390
+        take.tap()
+        page.locator(".steps").get_by_text("acknowledged it").wait_for()

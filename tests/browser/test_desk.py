@@ -14,6 +14,7 @@ from tests.webapp.answers import a_head
 from webapp.accounts.models import Membership, Role, Team, User
 from webapp.alerts.handling import Decision, alerts_decide
 from webapp.alerts.models import Alert, Step
+from webapp.queries.models import Query
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -53,6 +54,7 @@ def test_by_tab_from_the_name_to_the_password(site: Site) -> None:
 def test_the_focus_stays_where_the_keys_are(site: Site) -> None:
     page = opened(site, 8)
     watch = Team.objects.get(name="watch")
+    Query.objects.filter(pk=site.world.crossings.pk).update(team=watch)
     for name in ("ben", "cleo"):
         Membership.objects.create(user=User.objects.create_user(name), team=watch, role=Role.OPERATOR)
 

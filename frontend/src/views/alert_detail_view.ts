@@ -37,6 +37,8 @@ export class AlertDetailView {
   readonly element = h("section", { class: "panel alert-detail", "aria-label": t("Alert"), tabindex: -1 });
   /** The open alert as the page knows it now. */
   private shown: Alert | null = null;
+  /** Drops responses about an alert that was closed or loaded again. News of the same state do not. */
+  private loads = 0;
   private readonly zone: Zone;
   private readonly field = h("textarea", {
     class: "textarea",
@@ -116,6 +118,7 @@ export class AlertDetailView {
 
   close(): void {
     this.shown = null;
+    this.loads += 1;
     this.closeMap?.();
     this.closeMap = null;
     this.element.replaceChildren();
@@ -145,22 +148,23 @@ export class AlertDetailView {
 
   private async load(alert: Alert): Promise<void> {
     this.hold(alert);
+    const turn = ++this.loads;
     try {
       const detail = await get(`alerts/${alert.id}/`, alertDetail);
       // A removed query has no page on which its rules could be tried.
       const rules = detail.removed ? null : await get(`queries/${alert.query}/versions/${detail.version}`, queryVersion).catch(() => null);
-      if (this.shown !== alert) return;
+      if (turn !== this.loads) return;
       this.show(alert, detail, rules);
       // Opening an alert is a step too: others see it.
       if (alert.state === "new" && alert.editable) {
         const seen = await post(`alerts/${alert.id}/seen`, {}, alertParser);
         this.onChanged(seen);
-        if (this.shown === alert) this.hold(seen);
+        if (turn === this.loads) this.hold(seen);
       }
     } catch (error) {
       fail(error);
       const waiting = this.element.querySelector(".panel-body:has(.skeleton)");
-      if (waiting !== null && this.shown === alert)
+      if (waiting !== null && turn === this.loads)
         replace(waiting, h("div", {}, button(t("Try again"), { onClick: () => void this.open(alert) })));
     }
   }

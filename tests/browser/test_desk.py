@@ -14,6 +14,7 @@ from tests.webapp.answers import a_head
 from webapp.accounts.models import Membership, Role, Team, User
 from webapp.alerts.handling import Decision, alerts_decide
 from webapp.alerts.models import Alert, Step
+from webapp.feeds.models import Feed
 from webapp.queries.models import Query
 
 if TYPE_CHECKING:
@@ -54,7 +55,8 @@ def test_by_tab_from_the_name_to_the_password(site: Site) -> None:
 def test_the_focus_stays_where_the_keys_are(site: Site) -> None:
     page = opened(site, 8)
     watch = Team.objects.get(name="watch")
-    Query.objects.filter(pk=site.world.crossings.pk).update(team=watch)
+    for owned in (Feed.objects.filter(pk=site.world.feed.pk), Query.objects.filter(pk=site.world.crossings.pk)):
+        owned.update(team=watch)
     for name in ("ben", "cleo"):
         Membership.objects.create(user=User.objects.create_user(name), team=watch, role=Role.OPERATOR)
 
@@ -65,8 +67,8 @@ def test_the_focus_stays_where_the_keys_are(site: Site) -> None:
     tab_to(page, ".desk-tabs button")
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
-    page.locator(".desk-tabs button[aria-pressed=true]", has_text="Not taken").wait_for()
-    assert page.evaluate(FOCUSED) == "Not taken"
+    page.locator(".desk-tabs button[aria-pressed=true]", has_text="Unattended").wait_for()
+    assert page.evaluate(FOCUSED) == "Unattended"
 
     # Into the alert and back to its row.
     page.locator("tr[data-alert]").first.wait_for()
@@ -128,7 +130,7 @@ def test_what_others_do_is_shown_and_takes_no_text_away(site: Site) -> None:
 
 def test_the_way_back_leads_from_an_alert_to_the_list(site: Site) -> None:
     page = opened(site, 3)
-    page.get_by_role("button", name="Not taken", exact=True).click()
+    page.get_by_role("button", name="Unattended", exact=True).click()
     page.get_by_role("button", name="walker 1", exact=True).click()
     what_happened(page, "walker 1: entered")
     page.keyboard.press("j")

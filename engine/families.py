@@ -17,8 +17,8 @@ class Family:
     """What the rest of Vedette knows of a family.
 
     Its package has `specification.py` with `check(document, context)` and the types it gives, and `operator.py` with the class
-    `operator_class`. `specification.py` may have more: `kinds_of`, `notices_of`, `region_names_in_text`, `late_option` and `known_at` (see the
-    methods of these names). The package is imported when it is first needed: start-up loads only what the queries ask for.
+    `operator_class`. `specification.py` may have more: `kinds_of`, `notices_of`, `region_names_in_text`, `with_regions`, `late_option` and
+    `known_at` (see the methods of these names). The package is imported when it is first needed: start-up loads only what the queries ask for.
 
     `kinds`: the kinds of answers it gives, if its documents do not name them (the calculus').
     `ends`: kind -> the kind of answer that ends what this one began; alerts end by it.
@@ -28,7 +28,7 @@ class Family:
     `revises`: it takes answers that are known only after their times, too: its own are revised then.
     `known_at_end`: its answers are known only at their ends.
     `has_region`: a specification has one region, under the key `region`, unless it has `ranges`.
-    `has_text`: a specification has a text in which stored regions may be named.
+    `text`: the key of a text in which stored regions may be named, if its specifications can have one.
     """
 
     package: str
@@ -41,7 +41,7 @@ class Family:
     revises: bool = False
     known_at_end: bool = False
     has_region: bool = False
-    has_text: bool = False
+    text: str | None = None
 
     @property
     def name(self) -> str:
@@ -67,9 +67,12 @@ class Family:
         return [] if notices is None else list(notices(document, feed))
 
     def region_names_in_text(self, document: Mapping[str, Any]) -> set[str]:
-        """The regions that the text of an unchecked specification names, where the family has texts."""
-        names = self._own("region_names_in_text") if self.has_text else None
-        return set() if names is None else set(names(document))
+        """The regions that the text of an unchecked specification names, if it has a text."""
+        return set(self._own("region_names_in_text")(document)) if self.text in document else set()
+
+    def with_regions(self, document: Mapping[str, Any], regions: Mapping[str, Any]) -> dict[str, Any]:
+        """An equal document that has these regions, which its text names, outside of the text: as in `regions`, or as references."""
+        return dict(self._own("with_regions")(document, regions))
 
     def late_option(self, document: Mapping[str, Any]) -> str | None:
         """The option of a checked specification by which its answers are known only after their times, as it is written."""
@@ -97,9 +100,9 @@ FAMILIES: dict[str, Family] = {
     "occupancy": Family("engine.occupancy", "OccupancyOperator", ("occupied",), is_revised=True),
     "encounter": Family("engine.encounter", "EncounterOperator", ("met",), is_revised=True),
     "arrival": Family("engine.arrival", "ArrivalOperator", ("arriving",), is_revised=True),
-    "constraint": Family("engine.constraint_queries", "ConstraintOperator", ("match",), takes_answers=True, known_at_end=True),
+    "constraint": Family("engine.constraint_queries", "ConstraintOperator", ("match",), takes_answers=True, known_at_end=True, text="trigger"),
     "composite": Family("engine.complex_events", "CompositeOperator", ("detection",), takes_answers=True, known_at_end=True),
-    "calculus": Family("engine.event_calculus", "CalculusOperator", takes_answers=True, revises=True, has_text=True),
+    "calculus": Family("engine.event_calculus", "CalculusOperator", takes_answers=True, revises=True, text="program"),
 }
 
 

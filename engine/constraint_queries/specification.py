@@ -40,6 +40,25 @@ def _check_trigger(document: Mapping[str, Any], context: Context) -> ConstraintS
     return found
 
 
+def region_names_in_text(document: Mapping[str, Any]) -> set[str]:
+    """The names of stored regions in the text `trigger` of a document that may be faulty; empty if it cannot be read."""
+    from engine.constraint_queries.trigger import TriggerRefused, translate
+
+    try:
+        constraints = translate(document["trigger"]).document.get("constraints", []) if isinstance(document["trigger"], str) else []
+    except TriggerRefused:
+        return set()
+    areas = (one.get("inside", {}) for one in constraints)
+    return {area["region"] for area in areas if isinstance(area, dict) and set(area) == {"region"}}
+
+
+def with_regions(document: Mapping[str, Any], _regions: Mapping[str, Any]) -> dict[str, Any]:
+    """The document with keys instead of its text: regions are references there."""
+    from engine.constraint_queries.trigger import translate
+
+    return {**translate(document["trigger"]).document, **{key: value for key, value in document.items() if key != "trigger"}}
+
+
 def check_keys(document: Mapping[str, Any], context: Context) -> ConstraintSpecification | None:
     """The specification of a document whose keys are checked; null after a fault that leaves no specification."""
     reading = read(document, context)

@@ -225,6 +225,11 @@ def region_names_in_text(document: Mapping[str, Any]) -> set[str]:
     return set() if program is None else area_names(program)
 
 
+def with_regions(document: Mapping[str, Any], regions: Mapping[str, Any]) -> dict[str, Any]:
+    """The document with these regions in its `areas`."""
+    return {**document, "areas": {**document.get("areas", {}), **regions}}
+
+
 def kinds_of(document: Mapping[str, Any]) -> list[str]:
     """The names of the outputs of a document that may be faulty or have none; empty if its program cannot be read."""
     outputs = document["outputs"] if "outputs" in document else _outputs_of(json.dumps(document))

@@ -89,7 +89,7 @@ describe("the queries whose answers are sent", () => {
   });
 
   test("their number is shown", () => {
-    expect(queriesWords(0)).toMatch(/^None is chosen/);
+    expect(queriesWords(0)).toMatch(/^No query is chosen/);
     expect(queriesWords(1)).toBe("1 query is chosen.");
     expect(queriesWords(1200)).toBe("1,200 queries are chosen.");
   });

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from engine.families import family_named
+from engine.families import FAMILIES, family_named
 
 
 def is_reference(node: Any) -> bool:
@@ -23,7 +23,7 @@ def named_regions(document: Any) -> set[str]:
 
 
 def stands_alone(document: Any) -> bool:
-    """Whether an unchecked document names neither stored regions, nor other queries, nor has a program in whose text regions may be named.
+    """Whether an unchecked document names neither stored regions, nor other queries, nor has a text in which regions may be named.
 
     >>> stands_alone({"family": "border", "region": {"center": [0, 0], "radius": 1}})
     True
@@ -32,7 +32,7 @@ def stands_alone(document: Any) -> bool:
     """
     if isinstance(document, dict):
         family = family_named(document.get("family"))
-        names_something = is_reference(document) or "derive" in document or (family is not None and family.has_text)
+        names_something = is_reference(document) or "derive" in document or (family is not None and family.text in document)
         return not names_something and all(map(stands_alone, document.values()))
     return not isinstance(document, list) or all(map(stands_alone, document))
 
@@ -50,7 +50,7 @@ def _names(node: Any) -> Iterator[str]:
 
 
 def _areas(node: Mapping[str, Any]) -> set[str]:
-    """The regions that only the text of a rule program names: not among its `areas`."""
+    """The regions that only the text of a specification names: not among the `areas` of a program."""
     family = family_named(node.get("family"))
     if family is None:
         return set()
@@ -61,7 +61,7 @@ def _areas(node: Mapping[str, Any]) -> set[str]:
 def frozen(document: Any, regions: Mapping[str, Any]) -> Any:
     """A copy of `document` with each reference replaced by the region's own document; unknown names stay.
 
-    Regions that the text of a rule program names are added to its `areas`.
+    A rule program gets the regions that its text names as its `areas`; a constraint query gets keys instead of a text that names them.
 
     >>> frozen({"region": {"region": "spot"}, "segments": True}, {"spot": {"center": [0, 0], "radius": 1}})
     {'region': {'center': [0, 0], 'radius': 1}, 'segments': True}
@@ -71,7 +71,7 @@ def frozen(document: Any, regions: Mapping[str, Any]) -> Any:
     if isinstance(document, dict):
         named = {name: regions[name] for name in sorted(_areas(document)) if name in regions}
         if named:
-            document = {**document, "areas": {**document.get("areas", {}), **named}}
+            document = FAMILIES[document["family"]].with_regions(document, named)
         return {key: frozen(inner, regions) for key, inner in document.items()}
     if isinstance(document, list):
         return [frozen(inner, regions) for inner in document]

@@ -14,6 +14,7 @@ from webapp.cage import places
 from webapp.cage.warm_pool import ENGINE
 from webapp.feeds.logs import folder_of_logs
 from webapp.queries import preview as previews
+from webapp.queries.api import checked_for_trial
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db]
 
@@ -68,6 +69,15 @@ def test_stored_regions_may_be_named(
     received(region.feed, crossings((1000, -5), (2000, 5)))
     answer = ask(client_of(people.owner), specification={"family": "border", "region": {"region": "square"}})
     assert len(answer.json()["answers"]) == 1
+
+
+def test_a_text_may_name_stored_regions(people: SimpleNamespace, region: Any, received: Callable[..., None]) -> None:
+    feed = region.feed
+    received(feed, crossings((1000, -5), (2000, 5), (3000, 6)))
+    text = "CREATE TRIGGER near FOR E AS A, E AS B WHEN B.t - A.t IN [1, 1000] AND INSIDE(A.r, 'square')"
+    ready = checked_for_trial(feed, {"family": "constraint", "version": 1, "trigger": text}, people.owner)
+    request = {"log_root": folder_of_logs(feed), "feed": feed.engine_feed().to_json(), "specification": ready, "span": 60_000, "above": {}}
+    assert previews.run(request)["total"] == 1
 
 
 def test_an_empty_log_gives_an_empty_preview(people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:

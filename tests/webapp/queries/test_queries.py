@@ -46,6 +46,26 @@ def test_stored_regions_are_frozen_into_the_version_and_kept_as_written_in_the_q
     assert list(query.regions.all()) == [region]
 
 
+def test_a_text_may_name_a_stored_region_and_follows_its_changes(people: SimpleNamespace, feed: Feed, region: Any) -> None:
+    text = "CREATE TRIGGER near FOR E AS A, E AS B WHEN B.t - A.t IN [0, 1000] AND INSIDE(A.r, 'square') AND INSIDE(B.r, CIRCLE(0, 0, 9))"
+    specification = {"family": "constraint", "version": 1, "trigger": text}
+    made = query_register(owner=people.owner, feed=feed, name="near", specification=specification)
+    assert made.specification == specification and list(made.regions.all()) == [region]
+    inside = [one["inside"] for one in _newest(made)["constraints"][1:]]
+    assert inside == [SQUARE, {"center": [0, 0], "radius": 9}]
+
+    moved = {"center": [5, 5], "radius": 2}
+    region_update(region=region, user=people.owner, geometry=moved)
+    assert _newest(made)["constraints"][1]["inside"] == moved
+    region_update(region=region, user=people.owner, name="place")
+    made.refresh_from_db()
+    assert made.specification["constraints"][1]["inside"] == {"region": "place"} and made.version == 2
+
+
+def _newest(query: Query) -> Any:
+    return QueryVersion.objects.get(query=query, to_feed_version=None).specification
+
+
 def test_an_edit_of_the_specification_makes_a_version_and_other_edits_do_not(people: SimpleNamespace, feed: Feed, query: Query) -> None:
     edited = query_edit(query=query, user=people.owner, severity="critical", name="New name", description="x", alert_kinds=["in", "out"])
     assert edited.version == 1 and running(feed) == {("New name", 1)}

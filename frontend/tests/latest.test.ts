@@ -34,6 +34,21 @@ describe("the latest request", () => {
     expect([...answers.keys()]).toEqual(["abc"]);
   });
 
+  it("is waited for until no newer one replaces it", async () => {
+    const { latest, answers, shown } = questions();
+    latest.after(250, "a");
+    let isSettled = false;
+    void latest.settled("a").then(() => (isSettled = true));
+    await vi.advanceTimersByTimeAsync(0);
+    // Something else asks while this one is under way, and drops it.
+    latest.after(0, "b");
+    await vi.advanceTimersByTimeAsync(0);
+    expect([isSettled, shown]).toEqual([false, []]);
+    for (const name of ["b", "a"]) answers.get(name)?.resolve();
+    await vi.advanceTimersByTimeAsync(0);
+    expect([isSettled, shown, latest.isAsking]).toEqual([true, ["a"], false]);
+  });
+
   it("reports whether a result is pending", async () => {
     const { latest, answers } = questions();
     const said = [latest.isAsking];

@@ -38,6 +38,11 @@ export class Latest<Asked extends unknown[] = []> {
     this.timer = setTimeout(() => void this.now(...asked), wait);
   }
 
+  /** Waits for the newest result, at once if one is pending; a question that replaces it meanwhile is waited for, too. */
+  async settled(...asked: Asked): Promise<void> {
+    while (this.isAsking) await this.now(...asked);
+  }
+
   /** Cancels a waiting request and drops the result of a running one. */
   drop(): void {
     this.clearTimer();

@@ -227,7 +227,7 @@ class ConstraintEditor implements FamilyEditor {
   private async turn(view: View): Promise<void> {
     if (view === this.view) return;
     // The analysis, from which the other form comes, follows the last change by a pause and a request.
-    if (this.question.isAsking) await this.question.now(this.view === "text");
+    await this.question.settled(this.view === "text");
     if (this.isClosed) return;
     if (this.view === "text" && (this.closure === null || this.closure.document === null)) {
       toast(t("Correct the text first: the graph shows its content."), "critical");

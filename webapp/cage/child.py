@@ -27,7 +27,7 @@ from typing import Any, NoReturn
 from engine.families import FAMILIES
 from webapp.cage import kernel
 from webapp.cage.confinement import confine
-from webapp.cage.warm_pool import FAILED, READY
+from webapp.cage.warm_pool import FAILED, FAULT, READY
 
 
 @dataclass(frozen=True)
@@ -271,10 +271,13 @@ def _leave(work: Callable[[], None]) -> NoReturn:
         status = 0
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else 1
-    except Exception:
-        traceback.print_exc()
+    except Exception as error:
+        status = 1 if isinstance(error, MemoryError) else FAULT
+        # To a file nothing can be written any more.
+        with suppress(OSError):
+            traceback.print_exc()
     finally:
-        # To a file nothing can be written any more; a library's warning must not cost the answer.
+        # A library's warning must not cost the answer.
         with suppress(OSError):
             sys.stderr.flush()
         os._exit(status)

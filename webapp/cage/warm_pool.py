@@ -36,6 +36,8 @@ READY = b"ready\n"
 """A process that waits writes this."""
 FAILED = b"\0"
 """No answer contains it. It comes before the exit status of a request that failed, perhaps after part of an answer."""
+FAULT = 70
+"""Exit status of a program that broke off with an exception other than lack of memory (`EX_SOFTWARE` of sysexits.h)."""
 ANSWER_BYTES = 60_000_000
 """A longer answer is none."""
 

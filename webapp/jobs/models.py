@@ -100,8 +100,9 @@ class FeedHead(models.Model):
     """How far a feed has been processed: the row that fences zombies and orders the outbox. Locked by the process that adds to the outbox.
 
     Batches are numbered within a checkpoint generation; (`checkpoint`, `last_batch`) only grows. `last_seq` is the last row of the
-    log in stored answers (-1: none). `snapshot` names the newest state snapshot, taken at `snapshot_seq` <= `last_seq` under the
-    queries `queries` ([[id, version], ...]), those that have joined; `query_version` is the feed's version they belong to.
+    log in stored answers (-1: none), stored at `updated_at`. `snapshot` names the newest state snapshot, taken at `snapshot_seq` <=
+    `last_seq` under the queries `queries` ([[id, version], ...]), those that have joined; `query_version` is the feed's version they
+    belong to.
     """
 
     feed = models.OneToOneField("feeds.Feed", models.CASCADE, primary_key=True, related_name="head")

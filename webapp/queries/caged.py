@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine.model.messages import Message
-from webapp.cage.warm_pool import ENGINE, TookTooLong, Work
+from webapp.cage.warm_pool import ENGINE, FAULT, TookTooLong, Work
 
 SECONDS = 30.0
 ROWS = 2_000_000
 MEMORY_BYTES = 3 * 2**30
+OUR_FAULT = Message("This failed because of an error in Vedette, not in the query. The server's log has the details.")
 
 
 class PreviewFailed(RuntimeError):
@@ -36,6 +37,6 @@ def answer_of(
     except TookTooLong as error:
         raise PreviewFailed(too_long) from error
     if status != 0:
-        raise PreviewFailed((failures or {}).get(status, broke_off))
+        raise PreviewFailed(OUR_FAULT if status == FAULT else (failures or {}).get(status, broke_off))
     answer: dict[str, Any] = json.loads(written)
     return answer

@@ -29,6 +29,7 @@ class FeedStore:
         self.feed, self.epoch, self.job = feed, epoch, job
         self._engine_feed = feed.engine_feed()
         self._stored_queries: tuple[QueryKey, ...] = ()
+        self._stored_seq = -1
 
     def open(self) -> Head:
         """Takes over the feed. Raises sink.Fenced when a newer start has it, or another job."""
@@ -42,6 +43,7 @@ class FeedStore:
             head.catching_up = {}
             head.save()
         self._stored_queries = tuple((str(key), int(version)) for key, version in head.queries)
+        self._stored_seq = head.last_seq
         return Head(
             epoch=self.epoch,
             checkpoint=head.checkpoint,
@@ -75,6 +77,8 @@ class FeedStore:
         head = commit.head
         # A hundred thousand keys are more than most batches find: written only when they changed.
         queries = {} if head.queries is self._stored_queries else {"queries": [list(key) for key in head.queries]}
+        # A query that joins brings a batch without rows.
+        moved = {"updated_at": timezone.now()} if head.last_seq > self._stored_seq else {}
         stored = sink.commit(
             sink.FencedWrite(
                 feed_id=self.feed.pk,
@@ -90,7 +94,7 @@ class FeedStore:
                     "query_version": head.query_version,
                     "snapshot": head.snapshot,
                     "snapshot_seq": head.snapshot_seq,
-                    "updated_at": timezone.now(),
+                    **moved,
                     **queries,
                     **commit.measures,
                 },
@@ -101,7 +105,7 @@ class FeedStore:
             )
         )
         if stored:
-            self._stored_queries = head.queries
+            self._stored_queries, self._stored_seq = head.queries, head.last_seq
         return stored
 
     def catching_up(self, report: Mapping[str, Any]) -> None:

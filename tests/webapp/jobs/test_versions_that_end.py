@@ -25,6 +25,7 @@ from webapp.detections.counts import answer_counts
 from webapp.detections.models import Detection, Outbox
 from webapp.detections.selectors import detection_list, detection_row
 from webapp.feeds.heads import feed_head_ensure
+from webapp.jobs.models import FeedHead
 from webapp.queries.models import Query
 from webapp.queries.services import query_edit, query_register, query_remove
 from webapp.supervisor.audit import feed_audit
@@ -198,3 +199,15 @@ def test_stored_answers_are_those_of_the_log_after_any_switches_edits_and_restar
     assert query.enabled or not open_ones
     keys = [(one["kind"], tuple(one["entities"]), one["start"]) for one in world.shown()]
     assert len(keys) == len(set(keys))
+
+
+def test_a_query_that_joins_is_not_taken_for_a_row(yard: Yard) -> None:
+    yard.send(("enter", "ann", 1_000))
+    last_row = FeedHead.objects.get().updated_at
+    assert last_row is not None
+    register(yard)
+    head = FeedHead.objects.get()
+    assert head.queries and head.updated_at == last_row
+    yard.send(("leave", "ann", 2_000))
+    head = FeedHead.objects.get()
+    assert head.updated_at is not None and head.updated_at > last_row

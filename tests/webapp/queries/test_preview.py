@@ -15,6 +15,7 @@ from webapp.cage.warm_pool import ENGINE
 from webapp.feeds.logs import folder_of_logs
 from webapp.queries import preview as previews
 from webapp.queries.api import checked_for_trial
+from webapp.queries.caged import PreviewFailed
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db]
 
@@ -50,6 +51,13 @@ def test_only_the_span_asked_for_is_read(
     received(feed, crossings((600_000, -5), (601_000, 5)))
     found = ask(client_of(people.owner), minutes=1).json()
     assert [row["start"] for row in found["answers"]] == [601_000]
+
+
+def test_an_error_of_the_program_is_not_reported_as_a_lack_of_memory(feed: Any, received: Callable[..., None]) -> None:
+    received(feed, crossings((1000, -5), (2000, 5)))
+    unresolved = {**BORDER, "region": {"region": "no such region"}}
+    with pytest.raises(PreviewFailed, match="an error in Vedette"):
+        previews.preview(log_root=folder_of_logs(feed), feed=feed.engine_feed().to_json(), specification=unresolved, span=60_000)
 
 
 def test_many_answers_are_a_limit_of_the_preview_and_not_of_the_query(

@@ -177,9 +177,9 @@ def test_the_desk_with_thousands_of_open_alerts(site: Site) -> None:
     assert "until=2020-01-01T00%3A00%3A00.000Z" in page.url
     page.get_by_label("Opened", exact=True).select_option("")
     page.get_by_text("3,040 alerts").wait_for()
-    page.get_by_label("Given to", exact=True).select_option("ada")
+    page.get_by_label("Assigned to", exact=True).select_option("ada")
     page.get_by_text("0 alerts", exact=True).wait_for()
-    page.get_by_label("Given to", exact=True).select_option("")
+    page.get_by_label("Assigned to", exact=True).select_option("")
     page.get_by_text("3,040 alerts").wait_for()
     page.get_by_label("Choose all").check()
     page.get_by_text("All 3,040 that match").wait_for()

@@ -289,7 +289,7 @@ def _choose_queries_whose_answers_go_out(site: Site, port: int) -> None:
     form.get_by_label("Topic", exact=True).fill("answers")
     form.get_by_label("Some queries").check()
     form.get_by_role("button", name="Save").click()
-    form.get_by_role("alert").get_by_text("None is chosen").wait_for()
+    form.get_by_role("alert").get_by_text("No query is chosen").wait_for()
     form.get_by_role("group", name="Queries").get_by_text("steps").wait_for()
     form.get_by_label("Find a query by its name").fill("DOO")
     form.get_by_role("group", name="Queries").get_by_text("steps").wait_for(state="detached")

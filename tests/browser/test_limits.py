@@ -70,7 +70,7 @@ def test_a_token_for_one_feed_and_a_job_of_a_team(site: Site) -> None:
     page.get_by_label("Read everything you can see").check()
     page.get_by_label("Valid for").select_option("yard")
     assert not page.get_by_label("Read everything you can see").is_checked()
-    page.get_by_label("It expires").select_option(label="In 365 days, the greatest age")
+    page.get_by_label("It expires").select_option(label="In 365 days, the longest")
     shot(site, "new-token")
     page.get_by_role("button", name="Make token").click()
     page.get_by_role("button", name="Done").click()

@@ -143,7 +143,7 @@ def test_faults_name_the_line_and_the_remedy(tmp_path: Path) -> None:
     assert (
         "ISO 8601: choose another format" in problems[3]
         and "longitude" in problems[4]
-        and "'lon' holds no number: mend" in problems[5]
+        and "'lon' holds no number: correct" in problems[5]
         and "delimiter" in problems[6]
     )
 

@@ -187,7 +187,7 @@ ATTEMPTS = {
     "open('made-by-a-message', 'w')": "needs no file",
     "__import__('subprocess').run(['true'])": "needs no",
     "__import__('os').system('true')": "needs no",
-    "__import__('socket').socket(__import__('socket').AF_UNIX).connect('/tmp/x')": "TCP alone",
+    "__import__('socket').socket(__import__('socket').AF_UNIX).connect('/tmp/x')": "only over TCP",
     "__import__('socket').create_connection(('169.254.169.254', 80), 1)": "not a public one",
     "__import__('socket').socket(type=__import__('socket').SOCK_DGRAM).sendto(b'x', ('127.0.0.1', 9))": "needs no",
 }

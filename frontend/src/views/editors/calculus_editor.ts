@@ -16,7 +16,9 @@ import { SandboxView } from "./calculus/sandbox_view";
 import type { EditorContext, FamilyEditor, OpenEditor } from "./editor";
 import { t } from "../../lib/texts";
 
-class CalculusEditor {
+export const open: OpenEditor = (document, context) => new CalculusEditor(document, context);
+
+class CalculusEditor implements FamilyEditor {
   readonly stage = h("div", { class: "calculus-stage" });
   readonly element = h("div", {});
   private entries: CalculusEntries;
@@ -241,15 +243,3 @@ class CalculusEditor {
     return h("div", { class: "calculus-area", "data-pointer": `/areas/${name}` }, h("code", { class: "mono" }, quoted(name)), select, draw);
   }
 }
-
-export const open: OpenEditor = (document, context): FamilyEditor => {
-  const editor = new CalculusEditor(document, context);
-  return {
-    element: editor.element,
-    stage: editor.stage,
-    specification: () => editor.specification(),
-    kinds: () => editor.kinds(),
-    faults: (faults) => editor.faults(faults),
-    close: () => editor.close(),
-  };
-};

@@ -282,7 +282,7 @@ def test_new_columns_are_appended_and_the_job_restarts(feed: Feed, query: Any, p
     for columns, words in (
         ({"load": "string", **before}, "columns can be added"),
         ({}, "columns can be added"),
-        ({**before, "load": "float", "entity3": "string"}, "answers of others"),
+        ({**before, "load": "float", "entity3": "string"}, "answers of other queries"),
         ({**before, "load": "float", "more": "double"}, "must be one of"),
     ):
         answer = client.patch("/api/v1/feeds/yard/", {"columns": columns})

@@ -79,7 +79,7 @@ class Demo:
     def __init__(self, root: Path, *arguments: str) -> None:
         port = PortReservation()
         port.release()
-        hidden = ("DATABASE_URL", "DATABASE_OWNER_URL", "DATABASE_READER_ROLE", "REDIS_URL", "VEDETTE_VAR", "SECRET_KEY")
+        hidden = ("DATABASE_URL", "DATABASE_OWNER_URL", "DATABASE_READER_ROLE", "REDIS_URL", "VEDETTE_VAR", "SECRET_KEY", "VEDETTE_SECRETS_KEYS")
         environment = {name: value for name, value in os.environ.items() if name not in hidden} | {"VEDETTE_PORT": str(port.port)}
         self.popen = subprocess.Popen(
             [sys.executable, "-m", "webapp.platform.demo", *arguments],

@@ -139,7 +139,15 @@ def command_of(process: psutil.Process) -> list[str]:
 
 def alive(processes: list[psutil.Process]) -> list[psutil.Process]:
     """Those that are still running."""
-    return [process for process in processes if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
+    return [process for process in processes if is_alive(process)]
+
+
+def is_alive(process: psutil.Process) -> bool:
+    """It may end between two questions."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def test_the_demo_starts_prints_its_address_and_stops_all_processes(project: Path, start: Callable[[], Demo]) -> None:

@@ -33,8 +33,8 @@ export function outcomeText(row: Entry): string {
 /** The user, and how they were authenticated. */
 export function actorText(row: Entry): string {
   if (row.means === "nobody") return t("not logged in");
-  const by = row.means === "token" ? t("token {token}…", { token: row.token }) : row.means === "command" ? t("command on the server") : "";
-  return by === "" ? row.actor_name : `${row.actor_name}, ${by}`;
+  if (row.means === "token") return `${row.actor_name}, ${t("token {token}…", { token: row.token })}`;
+  return row.means === "command" ? `${row.actor_name}, ${t("command on the server")}` : row.actor_name;
 }
 
 /** The object of the change. */

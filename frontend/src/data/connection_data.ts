@@ -1,6 +1,8 @@
 /** How current the page is: the word in its bar, from the state of connection, publisher and job. */
 
 import type { ConnectionState } from "../live/socket";
+import { t } from "../lib/texts";
+import { formatRough } from "../lib/time";
 
 export type ConnectionStatus =
   "past" | "live" | "behind" | "ended" | "empty" | "down" | "silent" | "loading" | Exclude<ConnectionState, "open">;
@@ -44,3 +46,20 @@ export function connectionStatus(known: Known): ConnectionStatus {
   if (known.restMs > QUIET_MS) return "ended";
   return known.lagMs !== null && known.lagMs > known.latenessMs + BEHIND_MS ? "behind" : "live";
 }
+
+interface Words {
+  text: string;
+  title: string;
+}
+
+/** The states of a connection that carries nothing, on every live page. */
+export const UNCONNECTED: Record<"connecting" | "reconnecting" | "refused", Words> = {
+  connecting: { text: t("Connecting"), title: t("Opening the live connection") },
+  reconnecting: {
+    text: t("Reconnecting"),
+    title: t("The connection was lost; press to try again now. Nothing is lost: missed changes are fetched."),
+  },
+  refused: { text: t("Logged out"), title: t("Log in again to continue") },
+};
+
+export const silentText = (silentMs: number): string => t("No news for {silentMs}", { silentMs: formatRough(silentMs) });

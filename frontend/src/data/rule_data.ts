@@ -42,7 +42,7 @@ export type DryRun = ReturnType<typeof dryRun>;
 
 export const DAYS = [t("Monday"), t("Tuesday"), t("Wednesday"), t("Thursday"), t("Friday"), t("Saturday"), t("Sunday")];
 
-/** The conditions of the rule: "High and above · yard · 1 query · tag harbour · 22:00 to 06:00 · after 10 min without acknowledgement". */
+/** The conditions of the rule: "High and above · yard · 1 query · 22:00 to 06:00 · after 10 min without acknowledgement". */
 export function conditionWords(one: Rule): string {
   const span =
     one.from_time === null && one.until_time === null

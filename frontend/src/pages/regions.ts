@@ -297,10 +297,8 @@ class RegionsPage {
   }
 
   private async remove(row: RegionRow): Promise<void> {
-    if (
-      !(await confirmDanger(t("Delete this region?"), t("“{name}” is removed from the library.", { name: row.name }), t("Delete region")))
-    )
-      return;
+    const effect = t("“{name}” is removed from the library.", { name: row.name });
+    if (!(await confirmDanger(t("Delete this region?"), effect, t("Delete region")))) return;
     try {
       await call(`regions/${row.id}/`, { method: "DELETE" });
       this.select(null);

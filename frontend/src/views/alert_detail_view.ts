@@ -63,7 +63,7 @@ export class AlertDetailView {
 
   focusComment(): void {
     this.field.focus();
-    // The buttons stand over the end of the panel.
+    // The buttons cover the end of the panel.
     this.field.scrollIntoView({ block: "center" });
   }
 
@@ -400,7 +400,7 @@ export class AlertDetailView {
       kind: "assign",
       disabled: isOff,
     });
-    // A menu, not a list: arrow keys in a list would give it to everyone they pass.
+    // A menu, not a list: in a list each press of an arrow key would assign it.
     attachMenu(give, () =>
       detail.handlers.map((name) => ({
         content: [h("span", {}, name === this.me.name ? t("{name} (you)", { name }) : name)],

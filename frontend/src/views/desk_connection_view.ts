@@ -2,20 +2,11 @@
 
 import { t } from "../lib/texts";
 import { h } from "../lib/dom";
-import { formatRough } from "../lib/time";
-import { SILENT_MS } from "../data/connection_data";
+import { SILENT_MS, silentText, UNCONNECTED } from "../data/connection_data";
 import type { ConnectionState } from "../live/socket";
 
 const LOOK_EVERY_MS = 1_000;
-type Shown = ConnectionState | "silent";
-const TITLES: Record<Shown, string> = {
-  open: t("Connected: new alerts appear as they are opened"),
-  connecting: t("Opening the live connection"),
-  reconnecting: t("The connection was lost; press to try again now. Nothing is lost: missed changes are fetched."),
-  silent: t("The server sends nothing: its database or publisher may be down. Nothing is lost; the page recovers by itself."),
-  refused: t("Log in again to continue"),
-  forbidden: t("Log in again to continue"),
-};
+const SILENT = t("The server sends nothing: its database or publisher may be down. Nothing is lost; the page recovers by itself.");
 
 export class DeskConnectionView {
   readonly element: HTMLButtonElement;
@@ -45,18 +36,15 @@ export class DeskConnectionView {
 
   private show(): void {
     const silentMs = performance.now() - this.heardAt;
-    const kind: Shown = this.connection === "open" && this.isWatching && silentMs > SILENT_MS ? "silent" : this.connection;
-    const texts: Record<Shown, string> = {
-      open: t("Live"),
-      connecting: t("Connecting"),
-      reconnecting: t("Reconnecting"),
-      silent: t("No news for {silentMs}", { silentMs: formatRough(silentMs) }),
-      refused: t("Logged out"),
-      forbidden: t("Logged out"),
-    };
-    if (this.element.textContent === texts[kind]) return;
-    this.element.className = `state state-${kind === "open" ? "live" : kind}`;
-    this.element.textContent = texts[kind];
-    this.element.title = TITLES[kind];
+    const isSilent = this.connection === "open" && this.isWatching && silentMs > SILENT_MS;
+    const [kind, { text, title }] = isSilent
+      ? ["silent", { text: silentText(silentMs), title: SILENT }]
+      : this.connection === "open"
+        ? ["live", { text: t("Live"), title: t("Connected: new alerts appear as they are opened") }]
+        : [this.connection, UNCONNECTED[this.connection === "forbidden" ? "refused" : this.connection]];
+    if (this.element.textContent === text) return;
+    this.element.className = `state state-${kind}`;
+    this.element.textContent = text;
+    this.element.title = title;
   }
 }

@@ -75,7 +75,8 @@ export class RulesView {
   }
 
   private async remove(one: Rule): Promise<void> {
-    if (!(await confirmDanger(t("Remove this rule?"), t("“{name}” sends no more alerts.", { name: one.name }), t("Remove rule")))) return;
+    const effect = t("“{name}” sends no more alerts.", { name: one.name });
+    if (!(await confirmDanger(t("Remove this rule?"), effect, t("Remove rule")))) return;
     try {
       await call(`routing-rules/${one.id}/`, { method: "DELETE" });
       await this.load();

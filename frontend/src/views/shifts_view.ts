@@ -97,10 +97,8 @@ export class ShiftsView {
   }
 
   private async remove(row: Shift): Promise<void> {
-    if (
-      !(await confirmDanger(t("Remove this shift?"), t("Rules send nothing to “{name}” any more.", { name: row.name }), t("Remove shift")))
-    )
-      return;
+    const effect = t("Rules send nothing to “{name}” any more.", { name: row.name });
+    if (!(await confirmDanger(t("Remove this shift?"), effect, t("Remove shift")))) return;
     try {
       await call(`shifts/${row.id}/`, { method: "DELETE" });
       await this.load();

@@ -1,7 +1,7 @@
 /** The state of the live connection in the page's bar. */
 
 import { t } from "../../lib/texts";
-import { type ConnectionStatus, connectionStatus } from "../../data/connection_data";
+import { type ConnectionStatus, connectionStatus, silentText, UNCONNECTED } from "../../data/connection_data";
 import type { Feed } from "../../lib/shapes";
 import { h } from "../../lib/dom";
 import { formatAgo, formatMoment, formatRough, type Zone } from "../../lib/time";
@@ -18,10 +18,10 @@ const TITLES: Record<Exclude<ConnectionStatus, "ended">, string> = {
   silent: t(
     "The server does not report the feed's state: its database or publisher may be down. Nothing is lost; the page recovers by itself.",
   ),
-  connecting: t("Opening the live connection"),
+  connecting: UNCONNECTED.connecting.title,
   loading: t("Connected: the answers so far are on their way"),
-  reconnecting: t("The connection was lost; press to try again now. Nothing is lost: missed changes are fetched."),
-  refused: t("Log in again to continue"),
+  reconnecting: UNCONNECTED.reconnecting.title,
+  refused: UNCONNECTED.refused.title,
   forbidden: t("This feed is not shared with you any more"),
 };
 const endedTitle = (time: string): string =>
@@ -102,11 +102,11 @@ export class ConnectionView {
       ended: t("Last row {ago}", { ago: formatAgo(rowsAt ?? now, now) }),
       empty: t("No rows yet"),
       down: t("Job is down"),
-      silent: t("No news for {silentMs}", { silentMs: formatRough(silentMs) }),
-      connecting: t("Connecting"),
+      silent: silentText(silentMs),
+      connecting: UNCONNECTED.connecting.text,
       loading: t("Loading"),
-      reconnecting: t("Reconnecting"),
-      refused: t("Logged out"),
+      reconnecting: UNCONNECTED.reconnecting.text,
+      refused: UNCONNECTED.refused.text,
       forbidden: t("Not shared"),
     };
     if (this.element.textContent === texts[kind] && this.element.classList.contains(`state-${kind}`)) return;

@@ -80,7 +80,7 @@ export class SampleView {
       replace(this.oneThing);
       return;
     }
-    const text = t("No column names a thing: all rows are of one thing, “{thing}”. If there are several, choose their column under Who.", {
+    const text = t("No column names a thing: all rows are of “{thing}”. If there are several things, choose their column under Who.", {
       thing,
     });
     replace(this.oneThing, h("p", { class: "notice notice-high" }, icon("triangle-alert"), h("span", {}, text)));

@@ -66,7 +66,8 @@ function card(sample: Sample, action: HTMLElement, ...more: HTMLElement[]): HTML
 /** The number of its rows, and their time. */
 function extent(sample: Sample): string {
   const rows = tn("{count} row", "{count} rows", sample.rows);
-  if (sample.from === null || sample.to === null) return `${rows} · ${t("{minutes} minutes, as if now", { minutes: sample.minutes ?? 0 })}`;
+  if (sample.from === null || sample.to === null)
+    return [rows, t("{minutes} minutes, as if now", { minutes: sample.minutes ?? 0 })].join(" · ");
   const [first, last] = [formatDate(sample.from, "UTC"), formatDate(sample.to, "UTC")];
   return `${rows} · ${first === last ? first : `${first} – ${last}`}`;
 }

@@ -132,9 +132,9 @@ def test_an_incompatible_edit_stops_derived_queries_with_the_reason(people: Simp
 
 
 def test_switching_off_and_removing_name_the_derived_queries(people: SimpleNamespace, graph: SimpleNamespace) -> None:
-    with pytest.raises(Refused, match="'twice', 'four times' would stop"):
+    with pytest.raises(Refused, match="This would stop 'twice', 'four times', derived"):
         query_edit(query=graph.first, user=people.owner, enabled=False)
-    with pytest.raises(Refused, match="'twice', 'four times' would stop"):
+    with pytest.raises(Refused, match="This would stop 'twice', 'four times', derived"):
         query_remove(query=graph.first, user=people.owner)
     query_remove(query=graph.third, user=people.owner)
 
@@ -143,7 +143,7 @@ def test_derived_queries_of_others_are_counted_not_named(people: SimpleNamespace
     query_register(owner=people.analyst, feed=feed, name="mine alone", specification=twice(CAME))
     with pytest.raises(Refused) as refused:
         query_remove(query=query, user=people.owner)
-    assert "1 query of others would stop" in refused.value.faults[0].message and "alone" not in str(refused.value)
+    assert "This would stop 1 query of others" in refused.value.faults[0].message and "alone" not in str(refused.value)
 
 
 def test_switching_off_a_query_pauses_its_derived_queries(people: SimpleNamespace, feed: Feed, graph: SimpleNamespace) -> None:

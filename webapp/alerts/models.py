@@ -116,9 +116,9 @@ class Alert(models.Model):
     resolved_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
     resolution = models.CharField(max_length=10, choices=Resolution.choices, blank=True)
     closing_key = models.BinaryField(max_length=16, null=True)
-    mute = models.ForeignKey(Mute, models.SET_NULL, null=True, related_name="alerts", help_text="By which nobody was called for it.")
+    mute = models.ForeignKey(Mute, models.SET_NULL, null=True, related_name="alerts", help_text="The mute that suppressed its messages.")
     revision = models.PositiveIntegerField(default=0)
-    planned_at = models.DateTimeField(null=True, help_text="When its deliveries were planned.")
+    planned_at = models.DateTimeField(null=True, help_text="When its messages were planned.")
 
     class Meta:
         ordering = ("-id",)
@@ -196,7 +196,7 @@ class SavedView(Owned):
 
     name = models.CharField(max_length=100, validators=[NO_CONTROLS])
     parameters = models.CharField(
-        max_length=2000, blank=True, validators=[NO_CONTROLS], help_text="As they stand in the address: severity=high&assignee=me"
+        max_length=2000, blank=True, validators=[NO_CONTROLS], help_text="The query string of the address: severity=high&assignee=me"
     )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 

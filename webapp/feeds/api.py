@@ -307,7 +307,7 @@ class FeedView(OwnedView):
         return Response(recent.entity_at(feed, parameters.get("id", ""), whole(parameters.get("t"), "t")))
 
     @extend_schema(
-        summary="How the feed's processing stood, every ten seconds",
+        summary="How far the processing of the feed was, every ten seconds",
         parameters=[parameter("minutes", OpenApiTypes.INT, description="30 when absent; a day is kept.")],
         responses={200: schema_of(Measures)},
     )

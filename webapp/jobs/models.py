@@ -74,12 +74,12 @@ class JobEvent(models.Model):
         ORPHAN = "orphan", "Leftover process ended"
         CRASH_LOOP = "crash_loop", "Keeps failing"
         REBUILT = "rebuilt", "State rebuilt from the log"
-        REQUESTED = "requested", "Asked for by a user"
+        REQUESTED = "requested", "Requested by a user"
         QUERY = "query", "Query stopped"
         DAMAGED = "damaged", "Log damaged"
         REPAIRED = "repaired", "Log repaired"
-        STALLED = "stalled", "Stands still"
-        RESUMED = "resumed", "Goes on"
+        STALLED = "stalled", "Stalled"
+        RESUMED = "resumed", "Resumed"
         UNREADABLE = "unreadable", "File not read"
 
     job = models.ForeignKey(Job, models.CASCADE, related_name="events")
@@ -126,7 +126,7 @@ class FeedHead(models.Model):
     rows_per_s = models.FloatField(null=True)
     catching_up = models.JSONField(default=dict, help_text='{"queries": [id, ...], "done": seq, "to": seq} while new queries read the history.')
     updated_at = models.DateTimeField(null=True)
-    stalled_at = models.DateTimeField(null=True, help_text="Since when it stands still while rows wait; null: it does not.")
+    stalled_at = models.DateTimeField(null=True, help_text="Since when it has been stalled while rows wait; null: it is not.")
 
     def __str__(self) -> str:
         return f"{self.feed} at {self.last_seq}"

@@ -56,7 +56,7 @@ class BulkQueriesSerializer(ChannelsOfUser, OwnedSerializer):
     """A file of regions (or GeoJSON in place) and the query that each of them is to get."""
 
     feed = FeedNameField()
-    template = Document(help_text='A specification; `{"region": "$feature"}` stands where each region goes.')
+    template = Document(help_text='A specification; `{"region": "$feature"}` is replaced by each region.')
     file = serializers.FileField(required=False, help_text="GeoJSON, KML, KMZ, GPX, Shapefile (zip), GeoPackage or CSV with WKT.")
     geojson = serializers.JSONField(required=False, help_text="Instead of a file.")
     naming = serializers.CharField(default=NAMING, max_length=200, help_text="`{name}`: the feature's name; `{row}`: its place in the file.")

@@ -115,7 +115,7 @@ class Arrivals:
             work(*arguments)  # type: ignore[operator]
         except OSError as error:
             if not self._over.is_set():
-                self.failure = f"The connection broke off: {error}"
+                self.failure = f"The connection was lost: {error}"
 
     def _put(self, part: Part) -> None:
         """Waits while too much has not been worked on."""

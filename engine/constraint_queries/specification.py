@@ -52,10 +52,13 @@ def region_names_in_text(document: Mapping[str, Any]) -> set[str]:
     return {area["region"] for area in areas if isinstance(area, dict) and set(area) == {"region"}}
 
 
-def with_regions(document: Mapping[str, Any], _regions: Mapping[str, Any]) -> dict[str, Any]:
-    """The document with keys instead of its text: regions are references there."""
-    from engine.constraint_queries.trigger import translate
+def with_regions(document: Mapping[str, Any], regions: Mapping[str, Any]) -> dict[str, Any]:
+    """An equal document in whose text regions have new names, where `regions` has only references; else one with keys instead of the text."""
+    from engine.constraint_queries.trigger import translate, with_names
 
+    names = {name: one["region"] for name, one in regions.items() if set(one) == {"region"}}
+    if len(names) == len(regions):
+        return {**document, "trigger": with_names(document["trigger"], names)}
     return {**translate(document["trigger"]).document, **{key: value for key, value in document.items() if key != "trigger"}}
 
 

@@ -85,6 +85,20 @@ def translate(text: str) -> Translated:
     return _Translator().translated(tree)
 
 
+def with_names(text: str, names: Mapping[str, str]) -> str:
+    """A valid text in which stored regions have other names, by their names so far; comments and layout stay.
+
+    >>> with_names("CREATE TRIGGER t FOR E AS A WHEN INSIDE(A.r, 'quay') -- near 'quay'", {"quay": "pier's end"})
+    "CREATE TRIGGER t FOR E AS A WHEN INSIDE(A.r, 'pier''s end') -- near 'quay'"
+    """
+    parts, end = [], 0
+    for token in sorted((_first(area) for area in _lark().parse(text).find_data("stored")), key=lambda one: one.start_pos or 0):
+        name = _unquote(token)
+        parts += [text[end : token.start_pos], "'" + names[name].replace("'", "''") + "'" if name in names else str(token)]
+        end = token.end_pos or 0
+    return "".join([*parts, text[end:]])
+
+
 @cache
 def _lark() -> Lark:
     return Lark((Path(__file__).parent / "trigger.lark").read_text(encoding="utf-8"), parser="lalr", maybe_placeholders=False)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.derive import ENTITIES, VALUE, Source, known_at, revises
-from engine.families import REVISED
+from engine.families import family_of
 from engine.model.batch import ENTITY, EVENT, TIME
 from engine.model.changes import ANSWERS
 from engine.model.feed import ColumnType, Feed
@@ -98,7 +98,7 @@ class _Heard:
         self.source, self.needs_entity = source, needs_entity
         self._known = known_at(specification, source.at)
         self._begins_once = source.at == "start" and revises(specification)
-        self._has_value = not (source.at == "start" and source.kind in REVISED)
+        self._has_value = not (source.at == "start" and family_of(specification).is_revised)
         self.open = _OPEN.empty_table()
 
     def events(self, changes: pa.Table) -> pa.Table:

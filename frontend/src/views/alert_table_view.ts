@@ -131,10 +131,10 @@ export class AlertTableView {
         "data-alert": row.id,
         "aria-selected": String(row.id === this.open),
         onClick: (event) => {
-          if (!(event.target instanceof HTMLInputElement)) this.handlers.open(row.id);
+          if (!(event.target instanceof Element && event.target.closest("label"))) this.handlers.open(row.id);
         },
       },
-      h("td", { class: "tick" }, box),
+      h("td", { class: "tick" }, h("label", {}, box)),
       h("td", {}, h("span", { class: `badge badge-dot badge-${row.severity}` }, SEVERITY_NAMES[row.severity])),
       h(
         "td",

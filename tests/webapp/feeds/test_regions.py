@@ -94,6 +94,18 @@ def test_renaming_a_region_updates_queries_without_new_versions(people: SimpleNa
     assert query.version == 1 and QueryVersion.objects.count() == 1
 
 
+def test_a_trigger_keeps_its_text_and_comments_when_its_region_is_renamed(people: SimpleNamespace, region: Region, client_of: Any) -> None:
+    client = client_of(people.owner)
+    text = "CREATE TRIGGER t FOR E AS A, E AS B\nWHEN INSIDE(A.r, 'square') -- 'square' is the yard\nAND B.t - A.t IN [0, 5]"
+    body = {"feed": region.feed.name, "name": "pairs", "specification": {"family": "constraint", "version": 1, "trigger": text}}
+    made = client.post("/api/v1/queries/", body, format="json")
+    assert made.status_code == 201, made.json()
+    assert client.patch(f"/api/v1/regions/{region.pk}/", {"name": "owner's square"}).status_code == 200
+    stored = client.get(f"/api/v1/queries/{made.json()['id']}/").json()
+    assert stored["specification"]["trigger"] == text.replace("A.r, 'square'", "A.r, 'owner''s square'")
+    assert [one["name"] for one in stored["regions"]] == ["owner's square"] and stored["version"] == 1
+
+
 def test_regions_are_found_by_tag_name_and_box(people: SimpleNamespace, region: Region, client_of: Callable[..., APIClient]) -> None:
     client = client_of(people.viewer)
     for asked, count in (

@@ -36,7 +36,7 @@ def _elements(stream: BinaryIO, reader: _Gpx | _Kml) -> Iterator[Record]:
         for event, element in iterparse(stream, ("start", "end"), forbid_dtd=True):
             if event == "start":
                 if len(above) == MOST_DEPTH:
-                    raise Unreadable(Message("Elements of the file stand within each other more than {most} deep.", most=MOST_DEPTH))
+                    raise Unreadable(Message("Elements of the file are nested more than {most} levels deep.", most=MOST_DEPTH))
                 above.append(element)
                 reader.begin(_local(element))
                 continue

@@ -103,7 +103,7 @@ def test_a_mail_is_in_the_language_of_its_reader_not_of_its_sender(
     record(query, crossing(query, "in", "c", 30))
     deliver(channel)
     assert [mail["Subject"] for mail in mails] == ["[Low] In and out: a", "[Niedrig] In and out: b", "[Low] In and out: c"]
-    assert "Quittieren: https://" in text_of(mails[1]) and ">Quittieren</a>" in text_of(mails[1], "html") and "geöffnet" in text_of(mails[1])
+    assert "Bestätigen: https://" in text_of(mails[1]) and ">Bestätigen</a>" in text_of(mails[1], "html") and "geöffnet" in text_of(mails[1])
 
 
 def test_a_test_of_a_channel_is_in_its_owners_language(mails: list[EmailMessage], channel: Channel) -> None:

@@ -6,25 +6,35 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('alerts', '0017_desk_counts_with_mutes'),
+        ("alerts", "0017_desk_counts_with_mutes"),
     ]
 
     operations = [
         migrations.AlterField(
-            model_name='alert',
-            name='mute',
-            field=models.ForeignKey(help_text='The mute that suppressed its messages.', null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='alerts', to='alerts.mute'),
+            model_name="alert",
+            name="mute",
+            field=models.ForeignKey(
+                help_text="The mute that suppressed its messages.",
+                null=True,
+                on_delete=django.db.models.deletion.SET_NULL,
+                related_name="alerts",
+                to="alerts.mute",
+            ),
         ),
         migrations.AlterField(
-            model_name='alert',
-            name='planned_at',
-            field=models.DateTimeField(help_text='When its messages were planned.', null=True),
+            model_name="alert",
+            name="planned_at",
+            field=models.DateTimeField(help_text="When its messages were planned.", null=True),
         ),
         migrations.AlterField(
-            model_name='savedview',
-            name='parameters',
-            field=models.CharField(blank=True, help_text='The query string of the address: severity=high&assignee=me', max_length=2000, validators=[django.core.validators.RegexValidator('^[^\\x00-\\x1f\\x7f]+\\Z', 'No control characters.')]),
+            model_name="savedview",
+            name="parameters",
+            field=models.CharField(
+                blank=True,
+                help_text="The query string of the address: severity=high&assignee=me",
+                max_length=2000,
+                validators=[django.core.validators.RegexValidator("^[^\\x00-\\x1f\\x7f]+\\Z", "No control characters.")],
+            ),
         ),
     ]

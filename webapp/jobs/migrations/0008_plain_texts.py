@@ -4,20 +4,39 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('jobs', '0007_events_of_files'),
+        ("jobs", "0007_events_of_files"),
     ]
 
     operations = [
         migrations.AlterField(
-            model_name='feedhead',
-            name='stalled_at',
-            field=models.DateTimeField(help_text='Since when it has been stalled while rows wait; null: it is not.', null=True),
+            model_name="feedhead",
+            name="stalled_at",
+            field=models.DateTimeField(help_text="Since when it has been stalled while rows wait; null: it is not.", null=True),
         ),
         migrations.AlterField(
-            model_name='jobevent',
-            name='kind',
-            field=models.CharField(choices=[('started', 'Started'), ('ready', 'Processing'), ('adopted', 'Adopted'), ('stopped', 'Stopped'), ('crashed', 'Crashed'), ('killed', 'Ended by force'), ('orphan', 'Leftover process ended'), ('crash_loop', 'Keeps failing'), ('rebuilt', 'State rebuilt from the log'), ('requested', 'Requested by a user'), ('query', 'Query stopped'), ('damaged', 'Log damaged'), ('repaired', 'Log repaired'), ('stalled', 'Stalled'), ('resumed', 'Resumed'), ('unreadable', 'File not read')], max_length=10),
+            model_name="jobevent",
+            name="kind",
+            field=models.CharField(
+                choices=[
+                    ("started", "Started"),
+                    ("ready", "Processing"),
+                    ("adopted", "Adopted"),
+                    ("stopped", "Stopped"),
+                    ("crashed", "Crashed"),
+                    ("killed", "Ended by force"),
+                    ("orphan", "Leftover process ended"),
+                    ("crash_loop", "Keeps failing"),
+                    ("rebuilt", "State rebuilt from the log"),
+                    ("requested", "Requested by a user"),
+                    ("query", "Query stopped"),
+                    ("damaged", "Log damaged"),
+                    ("repaired", "Log repaired"),
+                    ("stalled", "Stalled"),
+                    ("resumed", "Resumed"),
+                    ("unreadable", "File not read"),
+                ],
+                max_length=10,
+            ),
         ),
     ]

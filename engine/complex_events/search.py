@@ -308,12 +308,6 @@ def latest(nodes: Memory, env: Memory, slots: Memory, pool: Memory, node: Int, e
     return best
 
 
-@kernel(INT64(MEMORY, MEMORY, MEMORY, MEMORY, INT64, INT64, INT64, INT64))
-def ruled_out(nodes: Memory, env: Memory, slots: Memory, pool: Memory, without: Int, from_: Int, last: Int, within: Int) -> Int:
-    """As `_is_ruled_out`, for other kernels."""
-    return np.int64(_is_ruled_out(nodes, env, slots, pool, without, from_, last, within))
-
-
 @kernel(INT64(MEMORY, MEMORY, MEMORY, MEMORY, MEMORY, INT64, INT64, INT64, INT64, INT64))
 def pick(
     nodes: Memory, env: Memory, slots: Memory, pool: Memory, picked: Memory, node: Int, earliest: Int, last: Int, most: Int, exact: Int

@@ -49,6 +49,8 @@ const stored = shell.data["query"] === null || shell.data["query"] === undefined
 const families = isObject(shell.data["families"]) ? Object.keys(shell.data["families"]) : ["border", "transition"];
 const parameters = new URLSearchParams(location.search);
 const CHECK_AFTER_MS = 350;
+/** After this long the sentence of the document before is taken away. */
+const SLOW_CHECK_MS = 700;
 /** Hovering over many answers in passing fetches nothing. */
 const POINTED_AT_MS = 120;
 const FEED_FIELD = "query-feed";
@@ -382,7 +384,10 @@ class QueryPage {
   }
 
   private async check(signal: AbortSignal): Promise<void> {
-    const answer = await post("queries/check", { feed: this.feed.name, specification: this.checkable() }, checked, signal);
+    const slow = setTimeout(() => this.verdict.checking(), SLOW_CHECK_MS);
+    const answer = await post("queries/check", { feed: this.feed.name, specification: this.checkable() }, checked, signal).finally(() =>
+      clearTimeout(slow),
+    );
     const kinds = answer.kinds.length > 0 ? answer.kinds : (this.editor?.kinds() ?? []);
     this.showVerdict(answer);
     if (kinds.length > 0 || answer.faults.length === 0) this.alerts.setKinds(kinds);

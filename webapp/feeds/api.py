@@ -30,7 +30,7 @@ from webapp.config.related import BoundedListField
 from webapp.config.tables import csv_download
 from webapp.config.wording import TranslatedField
 from webapp.detections.removal import Holdings, feed_delete, feed_holdings
-from webapp.feeds import history, mending, recent, services
+from webapp.feeds import corrections, history, recent, services
 from webapp.feeds.documents import read_schema
 from webapp.feeds.filters import DeadLetterFilter
 from webapp.feeds.models import DeadLetter, Feed
@@ -153,12 +153,12 @@ class DeadLetterSerializer(serializers.ModelSerializer[DeadLetter]):
         fields = ("id", "reason", "detail", "row", "line", "source", "received_at", "sent_at")
 
 
-class MendSerializer(serializers.Serializer[Any]):
+class CorrectionSerializer(serializers.Serializer[Any]):
     """One letter with the row to be sent in its place, or a rule for all, perhaps of one reason."""
 
     id = serializers.IntegerField(required=False)
     row = serializers.DictField(required=False)
-    rule = serializers.ChoiceField(list(mending.RULES), required=False)
+    rule = serializers.ChoiceField(list(corrections.RULES), required=False)
     reason = serializers.CharField(required=False, allow_blank=True, default="")
 
     def validate(self, attributes: dict[str, Any]) -> dict[str, Any]:
@@ -340,21 +340,21 @@ class FeedView(OwnedView):
         return csv_download(f"dead-letters-{name}.csv", fields, rows)
 
     @extend_schema(
-        summary="Mend refused rows and send them again: one, or all by a rule",
+        summary="Correct refused rows and send them again: one, or all by a rule",
         description="`sent` rows are in the log, `late` of them too late to count; `wrong` stay, the first with `problems`; `left` wait still.",
-        request=MendSerializer,
-        responses={200: schema_of(mending.Mended)},
+        request=CorrectionSerializer,
+        responses={200: schema_of(corrections.Corrected)},
     )
-    def mend(self, request: Request, name: str) -> Response:
+    def correct(self, request: Request, name: str) -> Response:
         feed = self.get_editable()
-        serializer = MendSerializer(data=request.data)
+        serializer = CorrectionSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         data = serializer.validated_data
         if "id" in data:
-            mended = mending.mend_one(feed=feed, pk=data["id"], row=data["row"])
+            corrected = corrections.correct_one(feed=feed, pk=data["id"], row=data["row"])
         else:
-            mended = mending.mend_all(feed=feed, rule=data["rule"], reason=data["reason"])
-        return Response(asdict(mended))
+            corrected = corrections.correct_all(feed=feed, rule=data["rule"], reason=data["reason"])
+        return Response(asdict(corrected))
 
     def _dead_letters(self, request: Request) -> QuerySet[DeadLetter]:
         filters = DeadLetterFilter(request.query_params, queryset=dead_letter_list(feed=self.get_object()))

@@ -282,7 +282,7 @@ class DeadLetter(models.Model):
     source = models.CharField(max_length=200, blank=True)
     received_at = models.DateTimeField(default=timezone.now)
     sending = models.CharField(max_length=60, blank=True, default="", help_text="The key under which it is sent again; empty: it is not.")
-    mended = models.JSONField(null=True, help_text="The row that is sent in its place.")
+    corrected = models.JSONField(null=True, help_text="The row that is sent in its place.")
     sent_at = models.DateTimeField(null=True, help_text="When that was in the log.")
 
     class Meta:

@@ -27,7 +27,7 @@ urlpatterns = [
     path("track/<slug:name>", TrackerView.as_view(), name="api-track"),
     path("track/<slug:name>/<str:token>", TrackerView.as_view(), name="api-track-token"),
     path(f"{NAME}/dead-letters", FeedView.as_view({"get": "dead_letters"}), name="api-dead-letters"),
-    path(f"{NAME}/dead-letters/mend", FeedView.as_view({"post": "mend"}), name="api-dead-letters-mend"),
+    path(f"{NAME}/dead-letters/correct", FeedView.as_view({"post": "correct"}), name="api-dead-letters-correct"),
     path(f"{NAME}/dead-letters.csv", FeedView.as_view({"get": "dead_letters_csv"}, throttle_action="export"), name="api-dead-letters-csv"),
     path("uploads/", UploadView.as_view({"get": "list", "post": "create", "options": "offered"}), name="api-uploads"),
     path(

@@ -17,7 +17,7 @@ const RULES: [string, string][] = [
   ["swapped", t("x and y are exchanged")],
   ["as_is", t("As they are: the feed was changed")],
 ];
-const mended = record({
+const corrected = record({
   sent: integer,
   late: integer,
   refused: integer,
@@ -55,7 +55,7 @@ export async function showDeadLetters(feed: FeedStatus, zone: Zone): Promise<voi
   };
   const send = async (body: unknown): Promise<boolean> => {
     try {
-      const { sent, late, wrong, refused, left, problems } = await post(`feeds/${feed.name}/dead-letters/mend`, body, mended);
+      const { sent, late, wrong, refused, left, problems } = await post(`feeds/${feed.name}/dead-letters/correct`, body, corrected);
       const parts = [
         t("{count} sent", { count: formatNumber(sent) }),
         late > 0 ? t("{late} of them too late to count", { late: formatNumber(late) }) : "",

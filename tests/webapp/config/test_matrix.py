@@ -125,7 +125,7 @@ OWNED = {
     "api-feed-measures": ["GET"],
     "api-feed-histogram": ["GET"],
     "api-dead-letters": ["GET"],
-    "api-dead-letters-mend": ["POST"],
+    "api-dead-letters-correct": ["POST"],
     "api-connector": ["GET", "PATCH", "DELETE"],
     "api-upload": ["GET", "PATCH", "DELETE"],
     "api-upload-inspection": ["POST"],

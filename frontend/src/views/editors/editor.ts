@@ -73,7 +73,7 @@ export interface FamilyEditor {
    */
   faults?(faults: readonly Fault[]): void;
   /**
-   * Replaces a fault about the document by one about the page, at the field that mends it, if the server's text would
+   * Replaces a fault about the document by one about the page, at the field that causes it, if the server's text would
    * not make sense there.
    */
   explained?(fault: Fault): Fault;

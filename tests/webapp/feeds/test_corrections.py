@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
-from webapp.feeds import mending
+from webapp.feeds import corrections
 from webapp.feeds.models import DeadLetter
 from webapp.feeds.recent import newest_rows
 from webapp.feeds.selectors import feed_counters, feed_list
@@ -30,8 +30,8 @@ def letters(feed: Any, log_form: str) -> list[DeadLetter]:
     return made
 
 
-def mend(client: APIClient, **asked: Any) -> Any:
-    return client.post("/api/v1/feeds/yard/dead-letters/mend", asked, format="json")
+def correct(client: APIClient, **asked: Any) -> Any:
+    return client.post("/api/v1/feeds/yard/dead-letters/correct", asked, format="json")
 
 
 def stored(feed: Any) -> list[tuple[Any, ...]]:
@@ -43,11 +43,11 @@ def test_a_rule_repairs_dead_letters_and_reports_the_others(
     feed: Any, letters: list[DeadLetter], people: SimpleNamespace, client_of: Callable[..., APIClient]
 ) -> None:
     client = client_of(people.operator)
-    found = mend(client, rule="decimal_comma").json()
+    found = correct(client, rule="decimal_comma").json()
     assert (found["sent"], found["wrong"], found["late"], found["left"]) == (2, 1, 0, 0)
     assert [one["id"] for one in found["problems"]] == [letters[2].pk]
     assert stored(feed) == [("a", 1000, 1.5, 2.25, 3.5), ("b", 2000, 1234.5, 2.0, None)]
-    assert mend(client, rule="decimal_comma").json()["sent"] == 0, "what was sent is not sent again"
+    assert correct(client, rule="decimal_comma").json()["sent"] == 0, "what was sent is not sent again"
     counters = feed_counters(feed_list(user=people.owner).get())
     assert counters["received"] == 2 and counters["dead"] == 0
     shown = client.get("/api/v1/feeds/yard/dead-letters").json()["results"]
@@ -60,34 +60,34 @@ def test_one_dead_letter_is_repaired_by_hand(
     client = client_of(people.operator)
     right = {"entity": "c", "t": 3000, "x": 7, "y": 2}
     for nul in ({**right, "entity": "\0"}, {**right, "\\\0": 1}):
-        refused = mend(client, id=letters[2].pk, row=nul)
+        refused = correct(client, id=letters[2].pk, row=nul)
         assert refused.status_code == 400 and "the character NUL" in refused.json()["faults"][0]["message"]
-    assert mend(client, id=letters[2].pk, row={**right, "x": "west"}).json()["wrong"] == 1
-    assert mend(client, id=letters[2].pk, row=right).json()["sent"] == 1
+    assert correct(client, id=letters[2].pk, row={**right, "x": "west"}).json()["wrong"] == 1
+    assert correct(client, id=letters[2].pk, row=right).json()["sent"] == 1
     assert stored(feed) == [("c", 3000, 7.0, 2.0, None)]
-    assert mend(client, id=letters[2].pk, row=right).status_code == 400, "it was sent already"
+    assert correct(client, id=letters[2].pk, row=right).status_code == 400, "it was sent already"
     for wrong in ({}, {"rule": "magic"}, {"id": 1}, {"id": 1, "row": {}, "rule": "as_is"}):
-        assert mend(client, **wrong).status_code == 400, wrong
+        assert correct(client, **wrong).status_code == 400, wrong
 
 
 def test_repaired_rows_are_sent_once_despite_a_crash(feed: Any, letters: list[DeadLetter], monkeypatch: pytest.MonkeyPatch) -> None:
-    sent = mending.ingest
+    sent = corrections.ingest
 
     def dies_after(*arguments: Any) -> Any:
         sent(*arguments)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(mending, "ingest", dies_after)
+    monkeypatch.setattr(corrections, "ingest", dies_after)
     with pytest.raises(KeyboardInterrupt):
-        mending.mend_all(feed=feed, rule="decimal_comma")
-    monkeypatch.setattr(mending, "ingest", sent)
-    mending.mend_all(feed=feed, rule="decimal_comma")
+        corrections.correct_all(feed=feed, rule="decimal_comma")
+    monkeypatch.setattr(corrections, "ingest", sent)
+    corrections.correct_all(feed=feed, rule="decimal_comma")
     assert [row[0] for row in stored(feed)] == ["a", "b"]
     assert DeadLetter.objects.exclude(sent_at=None).count() == 2
 
 
 @pytest.mark.parametrize(
-    ("rule", "row", "mended"),
+    ("rule", "row", "corrected"),
     [
         ("seconds", {"t": "17.5", "x": 1}, {"t": 17500, "x": 1}),
         ("seconds", {"t": "soon"}, {"t": "soon"}),
@@ -96,5 +96,5 @@ def test_repaired_rows_are_sent_once_despite_a_crash(feed: Any, letters: list[De
         ("as_is", {"x": "1,5"}, {"x": "1,5"}),
     ],
 )
-def test_repair_rules_change_values(rule: str, row: dict[str, Any], mended: dict[str, Any], feed: Any) -> None:
-    assert mending.RULES[rule][1](row, feed.engine_feed()) == mended
+def test_repair_rules_change_values(rule: str, row: dict[str, Any], corrected: dict[str, Any], feed: Any) -> None:
+    assert corrections.RULES[rule][1](row, feed.engine_feed()) == corrected

@@ -1,7 +1,7 @@
-"""Dead letters mended and sent again: one by hand, or all of a reason by a rule.
+"""Dead letters corrected and sent again: one by hand, or all of a reason by a rule.
 
 The rows and their idempotency key are stored before they are sent: after a crash the next attempt sends the same rows under the same key, so each is
-in the log once. A mended row counts as received once more; the letter stays, with the time at which it was sent.
+in the log once. A corrected row counts as received once more; the letter stays, with the time at which it was sent.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Row = Mapping[str, Any]
 
 
 @dataclass
-class Mended:
+class Corrected:
     """`sent` rows are in the log, `late` of them were late; `refused` passed the check but not the clock; `wrong` are still faulty."""
 
     sent: int = 0
@@ -84,7 +84,7 @@ def _thousandfold(value: Any) -> Any:
     return round(value * 1000) if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e15 else value
 
 
-def mend_all(*, feed: Feed, rule: str, reason: str = "") -> Mended:
+def correct_all(*, feed: Feed, rule: str, reason: str = "") -> Corrected:
     """Applies a rule to the letters that were not sent yet, the oldest `AT_ONCE` of them; `late` rows are no faults and stay. Raises Refused."""
     if rule not in RULES:
         raise refuse("/rule", Message("One of {known}.", known=", ".join(RULES)))
@@ -94,12 +94,12 @@ def mend_all(*, feed: Feed, rule: str, reason: str = "") -> Mended:
         letters = letters.filter(reason=reason)
     waiting = list(letters.order_by("id")[: AT_ONCE + 1])
     rows = [(letter, dict(change(letter.row, schema))) for letter in waiting[:AT_ONCE] if isinstance(letter.row, dict)]
-    mended = _send(feed, rows, f"rule {rule}")
-    mended.left = max(0, letters.count() - mended.wrong)
-    return mended
+    corrected = _send(feed, rows, f"rule {rule}")
+    corrected.left = max(0, letters.count() - corrected.wrong)
+    return corrected
 
 
-def mend_one(*, feed: Feed, pk: int, row: Row) -> Mended:
+def correct_one(*, feed: Feed, pk: int, row: Row) -> Corrected:
     """Sends a row in place of a dead letter's. Raises Refused for one that was sent already."""
     letter = DeadLetter.objects.filter(feed=feed, pk=pk).first()
     if letter is None:
@@ -111,25 +111,25 @@ def mend_one(*, feed: Feed, pk: int, row: Row) -> Mended:
     return _send(feed, [(letter, dict(row))], "by hand")
 
 
-def _send(feed: Feed, rows: Sequence[tuple[DeadLetter, dict[str, Any]]], how: str) -> Mended:
-    mended = _finish(feed)
+def _send(feed: Feed, rows: Sequence[tuple[DeadLetter, dict[str, Any]]], how: str) -> Corrected:
+    corrected = _finish(feed)
     dead = _faults(feed, [row for _, row in rows])
-    mended.wrong = len(dead)
-    mended.problems = [{"id": rows[at][0].pk, "reason": one.reason, "detail": translated(one.detail)} for at, one in list(dead.items())[:SHOWN]]
+    corrected.wrong = len(dead)
+    corrected.problems = [{"id": rows[at][0].pk, "reason": one.reason, "detail": translated(one.detail)} for at, one in list(dead.items())[:SHOWN]]
     good = [(letter, row) for at, (letter, row) in enumerate(rows) if at not in dead]
     if not good:
-        return mended
-    key = f"mended-{uuid.uuid4().hex}"
+        return corrected
+    key = f"corrected-{uuid.uuid4().hex}"
     with transaction.atomic():
         locked = {one.pk: one for one in DeadLetter.objects.select_for_update().filter(pk__in=[letter.pk for letter, _ in good], sending="")}
         for letter, row in good:
             if letter.pk in locked:
-                locked[letter.pk].sending, locked[letter.pk].mended = key, row
-        DeadLetter.objects.bulk_update(locked.values(), ["sending", "mended"], batch_size=500)
-        record("dead-letters.mend", feed, count=len(locked), how=how)
+                locked[letter.pk].sending, locked[letter.pk].corrected = key, row
+        DeadLetter.objects.bulk_update(locked.values(), ["sending", "corrected"], batch_size=500)
+        record("dead-letters.correct", feed, count=len(locked), how=how)
     done = _finish(feed)
-    mended.sent, mended.late, mended.refused = mended.sent + done.sent, mended.late + done.late, mended.refused + done.refused
-    return mended
+    corrected.sent, corrected.late, corrected.refused = corrected.sent + done.sent, corrected.late + done.late, corrected.refused + done.refused
+    return corrected
 
 
 def _faults(feed: Feed, rows: Sequence[Row]) -> dict[int, events.DeadLetter]:
@@ -141,17 +141,17 @@ def _lines(rows: Sequence[Row]) -> bytes:
     return "".join(f"{json.dumps(row)}\n" for row in rows).encode()
 
 
-def _finish(feed: Feed) -> Mended:
+def _finish(feed: Feed) -> Corrected:
     """Sends the stored rows that were not sent yet."""
-    mended = Mended()
+    corrected = Corrected()
     unsent = DeadLetter.objects.filter(feed=feed, sent_at=None).exclude(sending="")
     for key in sorted(set(unsent.values_list("sending", flat=True))):
         letters = unsent.filter(sending=key).order_by("id")
-        rows = [row or {} for row in letters.values_list("mended", flat=True)]
+        rows = [row or {} for row in letters.values_list("corrected", flat=True)]
         piece = read_body(_lines(rows), NDJSON, feed.engine_feed())
-        receipt = ingest(feed, Delivery(piece.rows, piece.dead(), "mended dead letters", key))
+        receipt = ingest(feed, Delivery(piece.rows, piece.dead(), "corrected dead letters", key))
         letters.update(sent_at=timezone.now())
-        mended.sent += receipt.appended
-        mended.late += receipt.late
-        mended.refused += receipt.dead
-    return mended
+        corrected.sent += receipt.appended
+        corrected.late += receipt.late
+        corrected.refused += receipt.dead
+    return corrected

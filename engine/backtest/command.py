@@ -25,6 +25,7 @@ def parser() -> argparse.ArgumentParser:
 
 def add_options(options: argparse.ArgumentParser) -> None:
     """Adds the command's options to a parser."""
+    options.epilog = "docs/specification.md describes SPEC.json and FEED.json; its section 8 has complete examples to copy."
     options.add_argument(
         "--query", action="extend", nargs="+", required=True, type=Path, metavar="SPEC.json", help="one specification or more; may be given again"
     )

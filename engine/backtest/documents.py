@@ -116,6 +116,8 @@ def read_queries(paths: Sequence[Path], feed: Feed, regions: Mapping[str, Any]) 
     if not problems:
         places = dict(zip(documents, paths, strict=True))
         problems = [f"{places[name]}: {fault}" for name, faults in graph_faults(documents).items() for fault in faults]
+    if not regions and any("unknown region" in problem for problem in problems):
+        problems.append("stored regions are read from a file that --regions names")
     if problems:
         raise Stop("\n".join(problems))
     return documents, queries

@@ -20,6 +20,7 @@ from engine.progress import Progress
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from engine.model.events import DeadLetter
     from engine.model.feed import Feed
     from engine.operator import RegisteredQuery
     from engine.runtime.evaluator import Outcome
@@ -73,6 +74,9 @@ def _say_what_did_not_count(run: Run) -> None:
         letters = run.options.dead_letters
         where = f"{letters} has them with their reasons" if letters else "--dead-letters FILE writes them with their reasons"
         print(f"backtest: rows that did not count: {run.counts.dead:,} refused, {run.counts.late:,} late; {where}", file=sys.stderr)  # noqa: T201
+    if (first := run.first_dead) is not None:
+        place = f"{first.source}, line {first.line}: " if first.line is not None else ""
+        print(f"backtest: the first refused row: {place}{first.detail}", file=sys.stderr)  # noqa: T201
 
 
 def _outcomes(
@@ -99,10 +103,16 @@ def _counted(run: Run, pieces: Iterable[Piece], letters: DeadLetterFile | None) 
     for piece in pieces:
         run.counts.read += piece.read
         run.counts.dead += piece.dead_count
-        if letters is not None and piece.dead_count:
-            letters.add(piece.dead())
+        if piece.dead_count and (letters is not None or run.first_dead is None):
+            _refused(run, piece.dead(), letters)
         run.plausibility.take(piece.rows)
         yield piece
+
+
+def _refused(run: Run, refused: Sequence[DeadLetter], letters: DeadLetterFile | None) -> None:
+    run.first_dead = run.first_dead or refused[0]
+    if letters is not None:
+        letters.add(refused)
 
 
 def _delivered(run: Run, pieces: Iterable[Piece], letters: DeadLetterFile | None) -> Iterator[pa.Table]:
@@ -123,8 +133,8 @@ def _not_from_the_future(run: Run, tables: Iterable[pa.Table], letters: DeadLett
 
     for rows, refused in beyond_clock(tables, run.feed):
         run.counts.dead += len(refused)
-        if letters is not None and refused:
-            letters.add(refused)
+        if refused:
+            _refused(run, refused, letters)
         yield rows
 
 

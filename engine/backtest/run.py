@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from engine.model.events import DeadLetter
     from engine.model.feed import Feed
     from engine.operator import RegisteredQuery
     from engine.plausibility import Plausibility
@@ -38,6 +39,7 @@ class Run:
     plausibility: Plausibility
     counts: Counts = field(default_factory=Counts)
     asserted: Counter[str] = field(default_factory=Counter)
+    first_dead: DeadLetter | None = None
 
 
 def batch_rows(options: argparse.Namespace) -> int:

@@ -101,7 +101,7 @@ class CheckedRows:
         self.fault = np.zeros(table.num_rows, np.int32)
         self.found: list[tuple[Reason, str]] = [(Reason.MALFORMED, "")]
         for name, rows in (unread or {}).items():
-            self.mark(rows, Reason.WRONG_TYPE, Message("column {name} must be of type {type}", name=repr(name), type=feed.types[name]))
+            self.mark(rows, Reason.WRONG_TYPE, self._wrong_type(name))
         self.columns = {name: self._column(name, kind) for name, kind in feed.types.items()}
         self._judge()
 
@@ -138,6 +138,11 @@ class CheckedRows:
             self.found.append((reason, detail))
             self.fault[rows & (self.fault == 0)] = len(self.found) - 1
 
+    def _wrong_type(self, name: str) -> Message:
+        if name in (TIME, TIME_END) and self.feed.time is TimeUnit.MS:
+            return Message("column {name} must be a whole number of milliseconds since 1970", name=repr(name))
+        return Message("column {name} must be of type {type}", name=repr(name), type=self.feed.types[name])
+
     def _column(self, name: str, kind: ColumnType) -> pa.Array:
         if name not in self.table.column_names:
             default = POSITION if name == EVENT else None
@@ -149,7 +154,7 @@ class CheckedRows:
             values = _milliseconds(values)
         column, wrong = _as_type(values, kind, nan_is_missing=name not in (X, Y))
         if wrong is not None:
-            self.mark(wrong, Reason.WRONG_TYPE, Message("column {name} must be of type {kind}", name=repr(name), kind=kind))
+            self.mark(wrong, Reason.WRONG_TYPE, self._wrong_type(name))
         if name == EVENT:
             column = pc.if_else(pc.equal(pc.fill_null(column, ""), ""), POSITION, column)
         return column

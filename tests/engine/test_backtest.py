@@ -188,9 +188,17 @@ def test_no_output_replaces_an_input_or_another_output(folder: Folder, capsys: p
     assert (folder.path / "events.csv").read_text() == ROWS
 
 
+def test_without_stored_regions_a_query_that_names_one_leads_to_the_option(folder: Folder, capsys: pytest.CaptureFixture[str]) -> None:
+    folder.write("box.json", BORDER | {"region": {"region": "harbour"}})
+    assert folder.run() == 2
+    assert "unknown region 'harbour'" in (said := capsys.readouterr().err) and "--regions" in said
+
+
 def test_rows_that_do_not_count_are_reported(folder: Folder, capsys: pytest.CaptureFixture[str]) -> None:
     assert folder.run() == 0
-    assert "did not count: 1 refused, 1 late; --dead-letters FILE writes them" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "did not count: 1 refused, 1 late; --dead-letters FILE writes them" in said
+    assert "the first refused row: events.csv, line 6: column 't' must be a whole number of milliseconds since 1970" in said
     assert folder.run("--dead-letters", str(folder.path / "dead.csv")) == 0
     assert f"{folder.path / 'dead.csv'} has them" in capsys.readouterr().err
     folder.write("events.csv", "entity,t,x,y\na,1,1,1\n")

@@ -9,6 +9,8 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext, gettext_noop
 
+from engine.model.messages import Message
+
 ROLE_NAMES = gettext_noop("Viewer"), gettext_noop("Analyst"), gettext_noop("Operator"), gettext_noop("Admin")
 """For translators: the part before the colon of a role's description."""
 
@@ -25,6 +27,11 @@ class Role(models.TextChoices):
     def shown(self) -> str:
         """Its name in the reader's language."""
         return gettext(self.label.partition(":")[0])
+
+    @property
+    def in_messages(self) -> Message:
+        """Its name as a part of a message, which is translated later."""
+        return Message.of(self.label.partition(":")[0], {})
 
     @property
     def and_above(self) -> list[Role]:

@@ -98,7 +98,7 @@ def check_may_make(user: User, role: Role) -> None:
     """Raises PermissionDenied unless `user` has at least `role` in some team: users who may not create something for a team may not create it for
     themselves either."""
     if not user.is_superuser and not Membership.objects.filter(user=user, role__in=role.and_above).exists():
-        raise PermissionDenied(Message("You need to be at least {role} in a team to make this.", role=role.value))
+        raise PermissionDenied(Message("You need to be at least {role} in a team to make this.", role=role.in_messages))
 
 
 def check_team(user: User, team_id: int | None, role: Role) -> None:
@@ -106,4 +106,4 @@ def check_team(user: User, team_id: int | None, role: Role) -> None:
     if team_id is None or user.is_superuser:
         return
     if not Membership.objects.filter(user=user, team=team_id, role__in=role.and_above).exists():
-        raise PermissionDenied(Message("You need to be at least {role} in that team.", role=role.value))
+        raise PermissionDenied(Message("You need to be at least {role} in that team.", role=role.in_messages))

@@ -64,3 +64,10 @@ def test_mails_are_in_the_language_of_their_reader(
     assert asked.status_code == 201 and "mit der Rolle Betrachter" in mailoutbox[0].body and "eingeladen" in mailoutbox[0].subject
     Client(headers={"Accept-Language": "en"}).post("/login/password/", {"email": "stranger@example.org"})
     assert "Passwort" in mailoutbox[1].subject and "Konto" in mailoutbox[1].body
+
+
+def test_a_refusal_names_the_role_in_the_language_of_the_reader(people: SimpleNamespace, client_of: Callable[[Any], APIClient]) -> None:
+    people.analyst.language = "de"
+    people.analyst.save()
+    answer = client_of(people.analyst).post("/api/v1/feeds/", {"name": "mine", "crs": "planar", "time": "ms"}, format="json")
+    assert answer.status_code == 403 and "mindestens Operator sein" in answer.json()["faults"][0]["message"]

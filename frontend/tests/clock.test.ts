@@ -156,6 +156,10 @@ describe("an instant typed by people", () => {
     ["2026-11-20T03:04:05", "2026-11-20T03:04:05"],
     ["20 Nov 2026, 03:04:05", "2026-11-20T03:04:05"],
     ["20 nov 03:04", "2026-11-20T03:04:00"],
+    ["20. Nov 2026, 03:04:05", "2026-11-20T03:04:05"],
+    ["20.11.2026 03:04", "2026-11-20T03:04:00"],
+    ["1.2. 03:04", "2026-02-01T03:04:00"],
+    ["32.11.2026 03:04", null],
     ["yesterday", "2026-11-21T00:00:00"],
     ["-10 min", "2026-11-22T11:50:00"],
     ["3 h ago", "2026-11-22T09:00:00"],
@@ -171,9 +175,10 @@ describe("an instant typed by people", () => {
   it("is a number on a feed of ticks, or one relative to the present", () => {
     expect([
       parseWhen("1,200", 5000, "ticks", "UTC"),
+      parseWhen("1.200", 5000, "ticks", "UTC"),
       parseWhen("tick 40", 5000, "ticks", "UTC"),
       parseWhen("-100", 5000, "ticks", "UTC"),
-    ]).toEqual([1200, 40, 4900]);
+    ]).toEqual([1200, 1200, 40, 4900]);
   });
 
   it("is read in the reader's zone", () => {

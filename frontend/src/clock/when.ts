@@ -1,6 +1,6 @@
 /**
- * An instant in the formats that people use: "14:00", "yesterday 14:00", "22 Nov 07:12:05", "2026-11-22 07:12", "-10 min", "3 h
- * ago"; ticks as a number.
+ * An instant in the formats that people use: "14:00", "yesterday 14:00", "22 Nov 07:12:05", "2026-11-22 07:12", "22.11.2026
+ * 07:12", "-10 min", "3 h ago"; ticks as a number.
  */
 
 import { t } from "../lib/texts";
@@ -41,7 +41,7 @@ function inEnglish(text: string, words: [string, string][]): string {
 }
 
 function ticks(text: string, present: number): number | null {
-  const bare = text.replace(/^tick\s*/, "").replaceAll(/[, _]/g, "");
+  const bare = text.replace(/^tick\s*/, "").replaceAll(/[,. _]/g, "");
   if (!/^-?\d+$/.test(bare)) return null;
   return bare.startsWith("-") ? present + Number(bare) : Number(bare);
 }
@@ -69,6 +69,8 @@ function dateOf(day: string | undefined, present: number, zone: Zone): string | 
   if (day === undefined || day === "today") return today;
   if (day === "yesterday") return toWall(present - DAY, zone).slice(0, 10);
   if (/^\d{4}-\d\d-\d\d$/.test(day)) return day;
+  const dotted = /^(\d{1,2})\.\s?(\d{1,2})\.(?:\s?(\d{4}))?$/.exec(day);
+  if (dotted !== null) return `${dotted[3] ?? today.slice(0, 4)}-${dotted[2]!.padStart(2, "0")}-${dotted[1]!.padStart(2, "0")}`;
   const match = /^(\d{1,2})\.?\s+([a-z]{3})[a-z]*\.?(?:\s+(\d{4}))?$/.exec(day);
   const month = match === null ? -1 : MONTHS.indexOf(match[2]!);
   if (match === null || month < 0) return null;

@@ -18,6 +18,7 @@ import {
   type Span,
 } from "./composite_tree";
 import { shownRight } from "./constraint_data";
+import { inSentence } from "../lib/words";
 import type { Feed } from "../lib/shapes";
 import { t } from "../lib/texts";
 
@@ -207,11 +208,10 @@ export function undefinedNames({ root, primitives }: CompositeEntries): string[]
 export function primitiveWords(entry: PrimitiveEntry, feed: Feed): string {
   const parts = entry.where.map((row) => (Array.isArray(row) ? `${String(row[0])} ${String(row[1])} ${shownRight(row[2])}` : ""));
   parts.push(...entry.prefix.map(([column, beginning]) => t("{column} begins {beginning}", { column, beginning })));
-  for (const key of ["inside", "outside"] as const) {
-    const region = entry[key];
-    if (region !== null)
-      parts.push(`${key} ${isReference(region) ? region.region : describe(region, feed.crs === "geographic").toLowerCase()}`);
-  }
+  const words = (region: Geometry | Reference): string =>
+    isReference(region) ? region.region : inSentence(describe(region, feed.crs === "geographic"));
+  if (entry.inside !== null) parts.push(t("inside {region}", { region: words(entry.inside) }));
+  if (entry.outside !== null) parts.push(t("outside {region}", { region: words(entry.outside) }));
   return parts.join(", ") || t("any event");
 }
 

@@ -6,6 +6,7 @@ import { describe, isReference, type Geometry, type Reference } from "../lib/reg
 import { formatNumber } from "../lib/time";
 import { shownRight, variablesOf, type ConstraintEntries, type ConstraintEntry, type DistanceEntry } from "./constraint_data";
 import { lagWords, spanValue, type SignedSpan } from "./constraint_spans";
+import { inSentence } from "../lib/words";
 import type { Feed } from "../lib/shapes";
 import { t } from "../lib/texts";
 
@@ -140,7 +141,7 @@ function lengthWords(text: string, feed: Feed): string {
 
 function regionWords(region: Geometry | Reference | null, feed: Feed): string {
   if (region === null) return "…";
-  return isReference(region) ? region.region : describe(region, feed.crs === "geographic").toLowerCase();
+  return isReference(region) ? region.region : inSentence(describe(region, feed.crs === "geographic"));
 }
 
 /** The conditions on a node's events, one per line. */

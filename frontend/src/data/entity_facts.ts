@@ -1,6 +1,6 @@
 /** An entity's last report as text: its attributes, and speed and course from its last two positions. Pure. */
 
-import { t } from "../lib/texts";
+import { formatTenths, t } from "../lib/texts";
 import { dictionary, nullable, number, otherwise, record, string, type Parser } from "../lib/parse";
 import { formatNumber, formatSpan, type TimeUnit } from "../lib/time";
 import { formatSpeed } from "../lib/units";
@@ -68,7 +68,7 @@ function movement(last: Report, before: Report | null, feed: FeedKind): [string,
       t("speed"),
       isGeographic
         ? t("{speed}, by its last two places", { speed: formatSpeed(speed) })
-        : t("{toFixed} a second, by its last two places", { toFixed: speed.toFixed(1) }),
+        : t("{toFixed} a second, by its last two places", { toFixed: formatTenths(speed) }),
     ]);
   if (way > 0 && !COURSES.some((name) => last[name] !== undefined))
     found.push([t("course"), t("{there}°, by its last two places", { there: course(there, here, isGeographic) })]);
@@ -76,6 +76,6 @@ function movement(last: Report, before: Report | null, feed: FeedKind): [string,
 }
 
 function valueText(value: unknown): string {
-  if (typeof value === "number") return Number.isInteger(value) ? formatNumber(value) : String(Math.round(value * 100) / 100);
+  if (typeof value === "number") return formatNumber(Math.round(value * 100) / 100);
   return typeof value === "string" || typeof value === "boolean" ? String(value) : JSON.stringify(value);
 }

@@ -2,7 +2,7 @@
 
 import { kindOf } from "../lib/families";
 import type { Detection, EvidenceItem } from "../lib/shapes";
-import { t } from "../lib/texts";
+import { formatNumber, t } from "../lib/texts";
 
 export interface EvidencePoint extends EvidenceItem {
   /** Counts from 1 in order of time: the same number on the map and in the list. */
@@ -50,7 +50,7 @@ export function closestNotes(rows: readonly Pick<Detection, "kind" | "value" | "
       return [];
     return [
       {
-        text: t("{distance} apart", { distance: `${Number(distance.toPrecision(3))}${isGeographic ? " m" : ""}` }),
+        text: t("{distance} apart", { distance: `${formatNumber(Number(distance.toPrecision(3)))}${isGeographic ? " m" : ""}` }),
         x: (one.x + other.x) / 2,
         y: (one.y + other.y) / 2,
       },

@@ -1,6 +1,6 @@
 /** Region documents of the specification: polygons, multipolygons, circles. Coordinates are [x, y]: longitude first. */
 
-import { t, tn } from "./texts";
+import { formatNumber, t, tn } from "./texts";
 
 export type Ring = [number, number][];
 export interface PolygonDocument {
@@ -113,7 +113,7 @@ export function withRing(geometry: PolygonDocument | MultiPolygonDocument, ring:
 /** "Polygon, 5 corners", "Circle, radius 30 m". */
 export function describe(geometry: Geometry, geographic: boolean): string {
   if (isCircle(geometry))
-    return t("Circle, radius {radius}", { radius: `${Number(geometry.radius.toPrecision(6))}${geographic ? " m" : ""}` });
+    return t("Circle, radius {radius}", { radius: `${formatNumber(Number(geometry.radius.toPrecision(6)))}${geographic ? " m" : ""}` });
   if (geometry.type === "MultiPolygon" && geometry.coordinates.length > 1)
     return t("{count} polygons", { count: geometry.coordinates.length });
   const holes = geometry.type === "Polygon" ? geometry.coordinates.length - 1 : 0;

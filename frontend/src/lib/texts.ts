@@ -39,9 +39,16 @@ export function tn(one: string, other: string, count: number, values: Values = {
 
 const NUMBER = new Intl.NumberFormat(language === "en" ? "en-GB" : language);
 
+const TENTHS = new Intl.NumberFormat(language === "en" ? "en-GB" : language, { minimumFractionDigits: 1, maximumFractionDigits: 1 });
+
 /** A number in the format of the reader's language. */
 export function formatNumber(value: number): string {
   return NUMBER.format(value);
+}
+
+/** A number in the format of the reader's language with one digit after the decimal sign. */
+export function formatTenths(value: number): string {
+  return TENTHS.format(value);
 }
 
 function filled(text: string, values: Values): string {

@@ -34,9 +34,13 @@ export function formatClock(at: number, unit: TimeUnit, zone: Zone): string {
   return `${two(f.h)}:${two(f.mi)}:${two(f.s)}`;
 }
 
-export function formatDate(t: number, zone: Zone): string {
-  const f = fields(t, zone);
-  return `${f.d} ${MONTHS[f.mo] ?? ""} ${f.y}`;
+export function formatDate(at: number, zone: Zone): string {
+  const f = fields(at, zone);
+  return t("{day} {month} {year}", { day: f.d, month: MONTHS[f.mo] ?? "", year: f.y });
+}
+
+function dayAndMonth(f: { mo: number; d: number }): string {
+  return t("{day} {month}", { day: f.d, month: MONTHS[f.mo] ?? "" });
 }
 
 /** Date and time with the name of the zone, for tables and details. */
@@ -132,8 +136,8 @@ export function axisStep(least: number, unit: TimeUnit): number {
 export function axisLabel(t: number, step: number, unit: TimeUnit, zone: Zone): string {
   if (unit === "ticks") return formatNumber(t);
   const f = fields(t, zone);
-  if (step >= 86_400_000) return `${f.d} ${MONTHS[f.mo] ?? ""}`;
-  if (f.h === 0 && f.mi === 0 && f.s === 0 && f.ms === 0) return `${f.d} ${MONTHS[f.mo] ?? ""}`;
+  if (step >= 86_400_000) return dayAndMonth(f);
+  if (f.h === 0 && f.mi === 0 && f.s === 0 && f.ms === 0) return dayAndMonth(f);
   if (step >= 60_000) return `${two(f.h)}:${two(f.mi)}`;
   if (step >= 1000) return `${two(f.h)}:${two(f.mi)}:${two(f.s)}`;
   return `${two(f.mi)}:${two(f.s)}.${String(f.ms).padStart(3, "0")}`;

@@ -1,7 +1,6 @@
 /** Distances and speeds in the units that the reader chose. */
 
-import { t } from "./texts";
-import { formatNumber } from "./time";
+import { formatNumber, formatTenths, t } from "./texts";
 
 export const UNITS = ["metric", "nautical", "imperial"] as const;
 export type Units = (typeof UNITS)[number];
@@ -47,7 +46,7 @@ export function formatDistance(metres: number): string {
 
 export function formatSpeed(metresPerSecond: number): string {
   const { longMetres, speed } = SCALES[chosen];
-  return `${((metresPerSecond * 3600) / longMetres).toFixed(1)} ${speed}`;
+  return `${formatTenths((metresPerSecond * 3600) / longMetres)} ${speed}`;
 }
 
 /** With sensible precision: "31.6 m", "512 m"; units of the plan have four digits. */

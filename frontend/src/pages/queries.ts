@@ -5,7 +5,7 @@ import { byFolder, matching, tagsOf } from "../data/query_list";
 import { queryRow, removedQueries, type QueryRow, type RemovedQuery } from "../lib/shapes";
 import { id, list, record } from "../lib/parse";
 import { formatAgo, formatNumber } from "../lib/time";
-import { familyName, kindName, SEVERITY_NAMES } from "../lib/words";
+import { familyName, inSentence, kindName, SEVERITY_NAMES } from "../lib/words";
 import { unlessOthersStop } from "../views/dependents";
 import { confirmDanger } from "../views/dialog_view";
 import { fail, openShell, pageFrame, toast } from "../views/shell_view";
@@ -139,7 +139,7 @@ function tableRow(row: QueryRow): HTMLElement {
             "div",
             { class: "row row-wrap" },
             h("span", { class: `badge badge-${row.severity}` }, SEVERITY_NAMES[row.severity]),
-            h("span", { class: "small muted" }, row.alert_kinds.map((kind) => kindName(kind).toLowerCase()).join(", ")),
+            h("span", { class: "small muted" }, row.alert_kinds.map((kind) => inSentence(kindName(kind))).join(", ")),
           ),
     ),
     h("td", { class: "num faint nowrap" }, `v${row.version}`, row.updated_at > 0 ? ` · ${formatAgo(row.updated_at, Date.now())}` : ""),

@@ -13,7 +13,7 @@ import {
 } from "../data/team_data";
 import { button, empty, h, icon, replace, type Child } from "../lib/dom";
 import { boolean, dictionary, list, number, record, string } from "../lib/parse";
-import { formatAgo } from "../lib/time";
+import { formatAgo, formatDate } from "../lib/time";
 import { confirmDanger, openDialog, type Dialog } from "../views/dialog_view";
 import { showFaults } from "../views/faults_view";
 import { openQuotas } from "../views/quotas_view";
@@ -236,7 +236,7 @@ function invitations(team: Team): HTMLElement {
           t("Invited as {role} by {name}, until {value}", {
             role: ROLE_NAMES[one.role],
             name: one.invited_by.name,
-            value: new Date(one.expires_at).toLocaleDateString(),
+            value: formatDate(one.expires_at, shell.me.time_zone),
           }),
         ),
       ),

@@ -19,7 +19,7 @@ import {
 import { anything } from "../lib/parse";
 import { orderedEvidence } from "../data/evidence";
 import { formatAgo, formatMoment, formatSpan, zoneName, type Zone } from "../lib/time";
-import { answerTitle, SEVERITY_NAMES, STATE_NAMES, STEP_NAMES, versionWords } from "../lib/words";
+import { answerTitle, inSentence, SEVERITY_NAMES, STATE_NAMES, STEP_NAMES, versionWords } from "../lib/words";
 import { answersBehind } from "./answers_behind_view";
 import { rulesBehind } from "./drawer_view";
 import type { ShownAnswer } from "./alert_map_view";
@@ -329,7 +329,7 @@ export class AlertDetailView {
           "li",
           {},
           h("strong", {}, one.author),
-          ` ${(VERDICTS[one.verdict] ?? one.verdict).toLowerCase()}${one.reason === "" ? "" : `: ${one.reason}`}`,
+          ` ${inSentence(VERDICTS[one.verdict] ?? one.verdict)}${one.reason === "" ? "" : `: ${one.reason}`}`,
         ),
       ),
     );

@@ -4,13 +4,13 @@ import { t } from "../lib/texts";
 import type { Alert } from "../lib/shapes";
 import { wantsNotifications } from "../lib/preferences";
 import { soundAlert } from "../lib/sound";
-import { kindName, SEVERITY_NAMES } from "../lib/words";
+import { inSentence, kindName, SEVERITY_NAMES } from "../lib/words";
 import { countedToast } from "./shell_view";
 
 export function notifyAlert(alert: Alert): void {
   soundAlert(alert.severity);
   const title = `${SEVERITY_NAMES[alert.severity]}: ${alert.query_name}`;
-  const text = [...(alert.entities.length > 0 ? [alert.entities.join(", ")] : []), kindName(alert.kind).toLowerCase()].join(" · ");
+  const text = [...(alert.entities.length > 0 ? [alert.entities.join(", ")] : []), inSentence(kindName(alert.kind))].join(" · ");
   if (alert.severity === "critical" || alert.severity === "high") {
     const kind = alert.severity === "critical" ? "critical" : "info";
     countedToast(

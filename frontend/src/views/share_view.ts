@@ -1,6 +1,6 @@
 /** Links to a feed's live view for people without an account: created, listed, revoked. */
 
-import { t } from "../lib/texts";
+import { t, tn } from "../lib/texts";
 import { ApiError, call, get, post } from "../lib/api";
 import { button, h, icon, replace } from "../lib/dom";
 import { id, list, otherwise, record, string } from "../lib/parse";
@@ -41,10 +41,12 @@ export function openShares(feed: Feed, shown: readonly string[] | null): void {
         ? t("Anyone with the link can see the map, the timeline and all queries of {feed} that you see now, without an account.", {
             feed: feed.title === "" ? feed.name : feed.title,
           })
-        : t("Anyone with the link can see the map, the timeline and the {count} queries of {feed} that are on, without an account.", {
-            feed: feed.title === "" ? feed.name : feed.title,
-            count: shown.length,
-          }),
+        : tn(
+            "Anyone with the link can see the map, the timeline and the one query of {feed} that is on, without an account.",
+            "Anyone with the link can see the map, the timeline and the {count} queries of {feed} that are on, without an account.",
+            shown.length,
+            { feed: feed.title === "" ? feed.name : feed.title },
+          ),
     ),
     h("div", { class: "field", "data-pointer": "/name" }, h("label", { for: "share-name" }, t("For whom")), name),
     h("div", { class: "field", "data-pointer": "/expires_at" }, h("label", { for: "share-until" }, t("It ends")), span),

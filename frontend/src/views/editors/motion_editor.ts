@@ -3,6 +3,7 @@
 import { isOrdered, isScored, fromDocument, SCORINGS, toDocument, type MotionEntries, type Scoring } from "../../data/motion_data";
 import { faultWords } from "../../data/motion_words";
 import type { Witness } from "../../data/motion_progress";
+import { inSentence } from "../../lib/words";
 import type { Detection } from "../../lib/shapes";
 import type { Fault } from "../../lib/api";
 import { h } from "../../lib/dom";
@@ -176,7 +177,7 @@ class MotionEditor implements FamilyEditor {
     return h(
       "div",
       { class: "field", "data-pointer": pointer },
-      h("div", { class: "row" }, input, h("span", { class: "unit" }, name.toLowerCase())),
+      h("div", { class: "row" }, input, h("span", { class: "unit" }, inSentence(name))),
     );
   }
 }

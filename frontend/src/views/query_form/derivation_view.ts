@@ -4,7 +4,7 @@ import { get } from "../../lib/api";
 import { h, replace } from "../../lib/dom";
 import { boolean, id, list, nullable, number, oneOf, record, string } from "../../lib/parse";
 import { formatNumber } from "../../lib/time";
-import { familyName, kindName } from "../../lib/words";
+import { familyName, inSentence, kindName } from "../../lib/words";
 import { section } from "./section";
 import { t } from "../../lib/texts";
 
@@ -69,7 +69,7 @@ function sourceRow(source: ReturnType<typeof upstream>): HTMLElement {
     h("code", {}, source.event),
     t(" is "),
     name,
-    h("span", { class: "small muted" }, `: ${kindName(source.kind).toLowerCase()}, ${when}`),
+    h("span", { class: "small muted" }, `: ${inSentence(kindName(source.kind))}, ${when}`),
     state(source.runs),
   );
 }

@@ -7,10 +7,10 @@ import { awaiting, button, empty, h, icon, replace } from "../../lib/dom";
 import { Latest } from "../../lib/latest";
 import { boolean, list, number, object, otherwise, record, type Parser } from "../../lib/parse";
 import { formatNumber, formatSpan, type Zone } from "../../lib/time";
-import { kindName } from "../../lib/words";
+import { inSentence, kindName } from "../../lib/words";
 import { headline } from "../drawer_view";
 import { TimelineView } from "../timeline_view";
-import { t, tn } from "../../lib/texts";
+import { formatTenths, t, tn } from "../../lib/texts";
 
 const QUERY = "preview";
 /** Minutes, and their label. */
@@ -190,7 +190,7 @@ export class PreviewView {
     for (const row of rows) counts.set(row.kind, (counts.get(row.kind) ?? 0) + 1);
     const who = new Set(rows.flatMap((row) => row.entities)).size;
     const badges = [...counts].map(([kind, count]) =>
-      h("span", { class: "badge badge-accent" }, `${formatNumber(count)} × ${kindName(kind).toLowerCase()}`),
+      h("span", { class: "badge badge-accent" }, `${formatNumber(count)} × ${inSentence(kindName(kind))}`),
     );
     const entities = who === 0 ? "" : tn(" for 1 entity", " for {count} entities", who);
     const span = formatSpan(answer.to - answer.from, this.feed.time);
@@ -209,7 +209,11 @@ export class PreviewView {
       h(
         "p",
         { class: "small faint num" },
-        t("{span} of history, {rows} events, {seconds} s", { span, rows: formatNumber(answer.rows), seconds: answer.seconds.toFixed(1) }),
+        t("{span} of history, {rows} events, {seconds} s", {
+          span,
+          rows: formatNumber(answer.rows),
+          seconds: formatTenths(answer.seconds),
+        }),
       ),
     );
   }

@@ -24,7 +24,7 @@ import { HEAD_PX, LANE_PX, paintLanes, type LaneScene } from "./lane_painter";
 import type { Lines } from "./rule_editor";
 import { edgesOf, intervalList, spanText, type Current, type IntervalContext } from "./sandbox_intervals";
 import { StretchField } from "./stretch_field";
-import { t, tn } from "../../../lib/texts";
+import { formatTenths, t, tn } from "../../../lib/texts";
 
 const MOST_GROUNDINGS = 300;
 const TALLEST_PX = 420;
@@ -283,7 +283,7 @@ export class SandboxView {
           t("{to} of history, {rows} events, {seconds} s", {
             to: formatSpan(answer.to - answer.from, time),
             rows: formatNumber(answer.rows),
-            seconds: answer.seconds.toFixed(1),
+            seconds: formatTenths(answer.seconds),
           }),
         ),
       ),

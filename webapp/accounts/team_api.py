@@ -25,6 +25,7 @@ from webapp.accounts.owned import PersonField
 from webapp.accounts.quotas import defaults_of, quota_list, quotas_set
 from webapp.accounts.selectors import invitation_list, manages, member_list, people_list, team_list
 from webapp.config.opened_links import link_to
+from webapp.config.wording import translated
 
 
 class MemberSerializer(serializers.ModelSerializer[Membership]):
@@ -293,7 +294,7 @@ QUOTAS = inline_serializer(
 
 
 def _quotas_answer(holder: User | Team) -> Response:
-    return Response([asdict(quota) for quota in quota_list(holder)])
+    return Response([asdict(quota) | {"what": translated(quota.what)} for quota in quota_list(holder)])
 
 
 class LimitsSerializer(serializers.Serializer[Any]):

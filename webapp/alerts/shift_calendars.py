@@ -38,7 +38,7 @@ def run(request: Mapping[str, Any], data: bytes) -> dict[str, Any]:
     except TooManyNames as error:
         return {"faults": [message_of(error)]}
     except Exception as error:
-        return {"faults": [Message("This is not a readable iCalendar file: {why}", why=f"{type(error).__name__}: {error}"[:250])]}
+        return {"faults": [Message("This is not a readable iCalendar file: {why}", why=str(error)[:250] or type(error).__name__)]}
     if len(turns) > TURNS:
         return {"faults": [Message("The calendar has more than {most:,} turns in the next {days} days.", most=TURNS, days=AHEAD.days)]}
     return {"turns": sorted(turns)}

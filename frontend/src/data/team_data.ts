@@ -18,6 +18,11 @@ export const ROLE_WORDS: Record<Role, string> = {
 
 export const ROLE_NAMES: Record<Role, string> = { viewer: t("Viewer"), analyst: t("Analyst"), operator: t("Operator"), admin: t("Admin") };
 
+/** The name of a role that the server sent, for readers. */
+export function roleName(sent: string): string {
+  return ROLE_NAMES[sent as Role] ?? sent;
+}
+
 export const member = record({ id, name: string, email: otherwise(string, ""), active: boolean, role });
 export type Member = ReturnType<typeof member>;
 

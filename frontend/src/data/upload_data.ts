@@ -1,7 +1,7 @@
 /** The server's analysis of an uploaded file, and the user's changes to its mapping. */
 
 import { anything, boolean, four, integer, list, nullable, number, oneOf, otherwise, record, string, type Parser } from "../lib/parse";
-import { t } from "../lib/texts";
+import { formatNumber, t } from "../lib/texts";
 
 export const COLUMN_TYPES = ["string", "int", "float", "bool"] as const;
 export const attribute = record({ source: string, name: string, type: oneOf(...COLUMN_TYPES) });
@@ -231,7 +231,7 @@ export function intervalLabel(upTo: number | null, before: number | null): strin
 function span(seconds: number): string {
   if (seconds >= 86_400) return `${seconds / 86_400} d`;
   if (seconds >= 3600) return `${seconds / 3600} h`;
-  return seconds >= 60 ? `${seconds / 60} min` : `${seconds} s`;
+  return seconds >= 60 ? `${seconds / 60} min` : `${formatNumber(seconds)} s`;
 }
 
 /** UTM with an unknown zone: no row is read before the zone is chosen. */

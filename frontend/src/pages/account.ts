@@ -4,6 +4,7 @@ import { button, h, icon, linkButton, replace, type Child } from "../lib/dom";
 import { anything, record, string } from "../lib/parse";
 import { me as meParser, SEVERITIES, token as tokenParser, type Severity, type Token } from "../lib/shapes";
 import { quotas } from "../data/quota_data";
+import { roleName } from "../data/team_data";
 import { setSoundFrom, setTheme, setWantsNotifications, soundFrom, theme, wantsNotifications, type Theme } from "../lib/preferences";
 import { trySound } from "../lib/sound";
 import { formatAgo, formatMoment } from "../lib/time";
@@ -133,7 +134,7 @@ async function askForNotifications(): Promise<void> {
 body.append(
   panel(
     shell.me.name,
-    [shell.me.email, ...shell.me.teams.map((team) => t("{role} in {team}", { role: team.role, team: team.name }))]
+    [shell.me.email, ...shell.me.teams.map((team) => t("{role} in {team}", { role: roleName(team.role), team: team.name }))]
       .filter((text) => text !== "")
       .join(" · "),
     button(t("Change password"), { icon: "key-round", kind: "button-sm", onClick: changePassword }),
@@ -300,7 +301,7 @@ function showTokens(rows: readonly Token[]): void {
               h(
                 "td",
                 {},
-                row.scopes.join(", "),
+                row.scopes.map((scope) => SCOPES[scope as keyof typeof SCOPES] ?? scope).join(", "),
                 row.feed === null ? null : h("div", { class: "small faint" }, t("to {feed} alone", { feed: row.feed })),
               ),
               h(

@@ -120,7 +120,7 @@ export class AlertTableView {
   }
 
   private rowElement(row: Alert): HTMLElement {
-    const what = row.entities.join(", ") || kindName(row.kind);
+    const what = [...new Set(row.entities)].join(", ") || kindName(row.kind);
     const box = h("input", { type: "checkbox", checked: this.handlers.isChosen(row.id), "aria-label": t("Choose {what}", { what }) });
     box.addEventListener("change", () => this.handlers.choose(row.id, box.checked));
     const unit = this.feeds.find((one) => one.name === row.feed)?.time ?? "ms";

@@ -58,6 +58,12 @@ def test_a_table_with_german_conventions_is_guessed(tmp_path: Path) -> None:
     assert {one["name"]: one["type"] for one in found["reading"]["attributes"]}["geschw_kn"] == "float"
 
 
+def test_a_short_german_table_whose_things_are_in_a_column_kennung(tmp_path: Path) -> None:
+    text = "Kennung;Zeit;Länge;Breite\nFähre;28.11.2026 14:00;10,9;54,1\nFähre;28.11.2026 14:01;11,1;54,1\nSchlepper;28.11.2026 14:02;10,9;54,1\n"
+    found, rows = looked(written(tmp_path / "data.csv", text))
+    assert found["reading"]["entity"] == ["Kennung"] and [row["entity"] for row in rows] == ["Fähre", "Fähre", "Schlepper"]
+
+
 NAMES = ["Nord", "Süd", "Mitte"]
 
 
@@ -67,7 +73,7 @@ def rounds(column: str) -> str:
     return f"Zustand,{column},lon,lat,time\n" + "".join(lines)
 
 
-@pytest.mark.parametrize("column", ["Kennzeichen", "Wagen"])
+@pytest.mark.parametrize("column", ["Kennzeichen", "Wagen", "Kennung", "Objekt"])
 def test_the_column_of_the_thing_is_guessed_by_its_name_or_by_its_values(tmp_path: Path, column: str) -> None:
     _, rows = looked(written(tmp_path / "fahrten.csv", rounds(column)))
     assert [row["entity"] for row in rows[:4]] == ["Nord", "Süd", "Mitte", "Nord"]

@@ -71,3 +71,10 @@ def test_a_refusal_names_the_role_in_the_language_of_the_reader(people: SimpleNa
     people.analyst.save()
     answer = client_of(people.analyst).post("/api/v1/feeds/", {"name": "mine", "crs": "planar", "time": "ms"}, format="json")
     assert answer.status_code == 403 and "mindestens Operator sein" in answer.json()["faults"][0]["message"]
+
+
+def test_quotas_are_named_in_the_language_of_the_reader(people: SimpleNamespace, client_of: Callable[[Any], APIClient]) -> None:
+    people.analyst.language = "de"
+    people.analyst.save()
+    rows = client_of(people.analyst).get("/api/v1/me/quotas/").json()
+    assert {row["what"] for row in rows} >= {"Abfragen", "Feeds", "Kanäle"}

@@ -409,7 +409,7 @@ class CompositeEditor implements FamilyEditor {
 /** Operators of the language, with an example time in the feed's unit. */
 function written(span: number | string): HTMLElement {
   const forms = [
-    ["A : B", "then"],
+    ["A : B", t("then")],
     [`A :[0,${span}] B`, t("within a time after it")],
     [`A ;[${span}] B`, t("within a time of each other")],
     ["A : !B : C", t("none between")],

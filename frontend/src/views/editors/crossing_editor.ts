@@ -155,7 +155,7 @@ class CrossingEditor implements FamilyEditor {
   }
 
   private hysteresis(): HTMLElement {
-    const unit = this.context.feed.crs === "geographic" ? "metres" : t("units of the plan");
+    const unit = this.context.feed.crs === "geographic" ? t("metres") : t("units of the plan");
     const input = h("input", {
       class: "input num",
       id: "hysteresis",

@@ -129,7 +129,7 @@ class EncounterEditor implements FamilyEditor {
   // ---- How near, when, where
 
   private distance(): HTMLElement {
-    const unit = this.context.feed.crs === "geographic" ? "metres" : t("units of the plan");
+    const unit = this.context.feed.crs === "geographic" ? t("metres") : t("units of the plan");
     const input = h("input", {
       class: "input num",
       id: "encounter-distance",

@@ -28,7 +28,7 @@ export class FilingView {
       list: "query-folders",
       maxlength: 200,
       value: from?.folder ?? "",
-      placeholder: "Harbour/Night",
+      placeholder: t("Harbour/Night"),
       autocomplete: "off",
     });
     this.tags = h("input", {

@@ -13,7 +13,7 @@ export const MOST_VARIABLES = 32;
 export function mutualForm(mutual: Mutual, context: EditorContext, onChange: (mutual: Mutual) => void): HTMLElement {
   let now = mutual;
   const set = (change: Partial<Mutual>): void => onChange((now = { ...now, ...change }));
-  const unit = context.feed.crs === "geographic" ? "metres" : t("units of the plan");
+  const unit = context.feed.crs === "geographic" ? t("metres") : t("units of the plan");
   const count = h("input", { class: "input num", id: "mutual-count", type: "number", min: 2, max: MOST_VARIABLES, value: String(now.k) });
   count.addEventListener("input", () => {
     const k = Math.round(Number(count.value));

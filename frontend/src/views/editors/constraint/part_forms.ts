@@ -221,7 +221,7 @@ export class ConstraintForm {
   }
 
   private distance(distance: DistanceEntry): HTMLElement {
-    const unit = this.context.feed.crs === "geographic" ? "metres" : t("units of the plan");
+    const unit = this.context.feed.crs === "geographic" ? t("metres") : t("units of the plan");
     const set = (change: Partial<DistanceEntry>): void => {
       Object.assign(distance, change);
       this.handlers.onChange({ distance }, false);

@@ -7,7 +7,7 @@ from typing import Any
 from allauth.account.utils import perform_login
 from django import forms
 from django.contrib.auth.password_validation import validate_password
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext, gettext_lazy
@@ -16,7 +16,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 
 from webapp.accounts.models import Invitation, User
 from webapp.accounts.teams import invitation_accept, invitation_find, invitation_get, invited_user_create
-from webapp.config.opened_links import is_opened, note_opened
+from webapp.config.opened_links import LinkEnded, is_opened, note_opened
 
 
 class NewAccountForm(forms.ModelForm[User]):
@@ -62,7 +62,7 @@ def open_invitation(request: HttpRequest, secret: str) -> str:
     """Opens an invitation in this session; the address of its page, which also says when there is none any more."""
     offer = invitation_find(secret)
     if offer is None:
-        raise Http404("The invitation was used, has expired, or was made up.")
+        raise LinkEnded
     note_opened(request, INVITATION, offer.pk, offer.expires_at)
     return reverse("invitation-answer", args=[offer.pk])
 

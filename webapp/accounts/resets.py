@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from allauth.account.views import INTERNAL_RESET_SESSION_KEY
-from django.http import Http404, HttpRequest
+from django.http import HttpRequest
 from django.urls import reverse
+
+from webapp.config.opened_links import LinkEnded
 
 IN_ADDRESS = "set-password"
 """The text in the page's address in place of the key."""
@@ -14,6 +16,6 @@ def open_reset(request: HttpRequest, secret: str) -> str:
     """Takes `<user>-<key>`; the address of the page that looks at the key, says what is wrong with it, or asks for the password."""
     user, _, key = secret.partition("-")
     if not (user.isascii() and user.isalnum()):
-        raise Http404("The link was made up.")
+        raise LinkEnded
     request.session[INTERNAL_RESET_SESSION_KEY] = key
     return reverse("account_reset_password_from_key", args=[user, IN_ADDRESS])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils import timezone
@@ -14,7 +14,7 @@ from webapp.alerts import links
 from webapp.alerts.links import alerts_of, delivery_of
 from webapp.alerts.models import Delivery
 from webapp.alerts.selectors import alert_list
-from webapp.config.opened_links import check_opened, note_opened, unindexed
+from webapp.config.opened_links import LinkEnded, check_opened, note_opened, unindexed
 from webapp.config.pages import page_data
 from webapp.feeds.heads import outbox_numbers
 
@@ -40,7 +40,7 @@ def open_message(request: HttpRequest, secret: str) -> str:
     """Opens the page of a message's link in this session; returns its address."""
     delivery = delivery_of(secret)
     if delivery is None:
-        raise Http404("The link is too old, or was made up.")
+        raise LinkEnded
     note_opened(request, MESSAGE, delivery.pk, timezone.now() + OPEN_FOR)
     return reverse("acknowledge-message", args=[delivery.pk])
 

@@ -21,6 +21,7 @@ from engine.model.messages import Message, untranslated
 from engine.sources.segments import LogDamaged
 from webapp.cage.places import Busy
 from webapp.config.faults import InUse, OverQuota, Overtaken
+from webapp.config.opened_links import LinkEnded
 from webapp.config.wording import translated
 from webapp.platform.disk import is_full
 
@@ -141,6 +142,8 @@ def permission_denied(request: HttpRequest, exception: Exception) -> HttpRespons
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    if isinstance(exception, LinkEnded):
+        return _plain(request, 404, gettext_noop("This link has expired or was revoked."))
     return _plain(request, 404, gettext_noop("There is nothing here, or it is not shared with you."))
 
 

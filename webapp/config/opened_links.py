@@ -16,11 +16,16 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
+
+class LinkEnded(Http404):
+    """A link that opens nothing: it has expired, was revoked, or was made up."""
+
+
 NOTED = "opened"
 """In the session: until when what is open, by kind and key."""
 MOST_OF_A_KIND = 20
 Opens = Callable[[HttpRequest, str], str]
-"""Notes what a secret opens and gives the address of its page. Raises Http404 for a secret that opens nothing."""
+"""Notes what a secret opens and gives the address of its page. Raises LinkEnded for a secret that opens nothing."""
 
 
 def link_to(name: str, secret: str) -> str:
@@ -62,6 +67,6 @@ def is_opened(session: object, kind: str, key: int) -> bool:
 
 
 def check_opened(request: HttpRequest, kind: str, key: int) -> None:
-    """Raises Http404 unless the link has been opened."""
+    """Raises LinkEnded unless the link has been opened."""
     if not is_opened(request.session, kind, key):
-        raise Http404
+        raise LinkEnded

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from django.http import FileResponse, Http404, HttpRequest, HttpResponse
+from django.http import FileResponse, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 
 from webapp.audit.services import record
-from webapp.config.opened_links import check_opened, note_opened, unindexed
+from webapp.config.opened_links import LinkEnded, check_opened, note_opened, unindexed
 from webapp.config.pages import page_data
 from webapp.feeds.plan import plan_of
 from webapp.live.models import SharedView
@@ -24,18 +24,18 @@ def open_shared(request: HttpRequest, secret: str) -> str:
     """Opens the view of a link in this session; its address."""
     share = share_find(secret)
     if share is None:
-        raise Http404
+        raise LinkEnded
     note_opened(request, SHARED, share.pk, share.expires_at)
     record("share.open", share.feed, share=share.pk)
     return reverse("shared-view", args=[share.pk])
 
 
 def _opened(request: HttpRequest, pk: int) -> tuple[SharedView, Permission]:
-    """The opened link. Raises Http404 if there is none (any more)."""
+    """The opened link. Raises LinkEnded if there is none (any more)."""
     check_opened(request, SHARED, pk)
     permission = share_shows(pk)
     if permission is None:
-        raise Http404
+        raise LinkEnded
     return get_object_or_404(SharedView.objects.select_related("feed", "maker"), pk=pk), permission
 
 

@@ -93,7 +93,9 @@ def test_an_invalid_link_is_refused(change: str, world: SimpleNamespace) -> None
             text = "x" + text
         case "cut":
             text = text.rpartition(":")[0]
-    assert opened(Client(), f"/shared/#{text}").status_code == 404
+    refused = opened(Client(), f"/shared/#{text}")
+    assert refused.status_code == 404 and "This link has expired or was revoked." in refused.content.decode()
+    assert "/queries/" not in refused.content.decode(), "pages that take a log-in"
     if change not in ("made up", "cut"):
         assert inside.get(address).status_code == inside.get(f"{address}plan").status_code == 404
 

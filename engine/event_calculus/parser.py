@@ -159,9 +159,13 @@ def _problem(fault: UnexpectedInput, text: str) -> Problem:
             else Message("unexpected character"),
         )
     token = fault.token if isinstance(fault, UnexpectedToken) else ""
+    if isinstance(fault, UnexpectedToken) and token.type in _BEGINNINGS and {"END", "COMMA"} <= fault.accepts:
+        return Problem(place, Message("a ',' between conditions or the '.' at the end of a clause is missing before {found}", found=repr(str(token))))
     return Problem(place, Message("unexpected {found}; expected {expected}", found=repr(str(token)), expected=_expected(fault)))
 
 
+_BEGINNINGS = ("ATOM", "QUOTED", "VARIABLE", "NAF")
+"""Tokens that begin a condition or a clause."""
 _TOKEN_NAMES = {
     "END": "'.'", "LPAR": "'('", "RPAR": "')'", "LSQB": "'['", "RSQB": "']'", "COMMA": "','", "SEMICOLON": "';'", "CUT": "'!'",
     "RELATION": Message("a comparison"), "SIGN": Message("'+' or '-'"), "FACTOR": Message("'*' or '/'"), "NUMBER": Message("a number"),

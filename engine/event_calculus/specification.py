@@ -134,8 +134,9 @@ def _inputs(value: Any, context: Context) -> dict[str, InputSpec]:
             for place, column in enumerate(here.at("args").items(given["args"], most=8, what=Message("columns")))
         ]
         kind = here.at("fluent").choice(given["fluent"], tuple(KINDS)) if "fluent" in given else None
-        if all(column is not None for column in columns):
-            found[name] = InputSpec(name, tuple(column for column in columns if column), KINDS[kind] if kind else EVENT)
+        if isinstance(given["args"], list):
+            # Also with a column that the feed does not have: the rules are then not told that their event is unknown.
+            found[name] = InputSpec(name, tuple(column or "" for column in columns), KINDS[kind] if kind else EVENT)
     return found
 
 

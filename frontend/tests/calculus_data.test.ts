@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { faultInForm, fromCalculus, outputsOf, toCalculus, withInputs } from "../src/data/calculus_document_data";
+import { faultInForm, fromCalculus, outputsOf, toCalculus, withInputs, type CalculusEntries } from "../src/data/calculus_document_data";
 import { marked, namesOf, placed, quoted, tokens } from "../src/data/calculus_program_data";
 import {
   answered,
@@ -186,6 +186,35 @@ describe("entries and document", () => {
     const entries = fromCalculus({ program: "happensAt(e(V), T) :- happensAt(a(V), T), happensAt(b(V), T)." }, STRAIT);
     const set = { ...entries, inputs: entries.inputs.map((entry) => (entry.name === "a" ? { ...entry, isGuessed: false } : entry)) };
     expect(withInputs(set, namesOf(""), STRAIT).inputs.map(({ name }) => name)).toEqual(["a"]);
+  });
+
+  it("lets an argument be added to an input whose columns were chosen, and keeps the columns of one that is removed for a moment", () => {
+    const rules = (event: string): string => `initiatedAt(fast(V)=true, T) :- happensAt(${event}, T).`;
+    const chosen = {
+      family: "calculus",
+      version: 1,
+      program: rules("position(V)"),
+      inputs: { position: { args: ["entity2"] } },
+      window: 1,
+      step: 1,
+    };
+    const typed = (entries: CalculusEntries, event: string): CalculusEntries =>
+      withInputs({ ...entries, program: rules(event) }, namesOf(rules(event)), STRAIT);
+    const more = typed(fromCalculus(chosen, STRAIT), "position(V, Speed)");
+    expect(toCalculus(more)["inputs"]).toEqual({ position: { args: ["entity2", "sog"] } });
+    const fewer = typed({ ...more, inputs: more.inputs.map((one) => ({ ...one, columns: ["entity2", "cog"] })) }, "position(V)");
+    expect(toCalculus(fewer)["inputs"]).toEqual({ position: { args: ["entity2"] } });
+    expect(toCalculus(typed(fewer, "position(V, Speed)"))["inputs"]).toEqual({ position: { args: ["entity2", "cog"] } });
+    const term = { ...chosen, program: rules("position(at(V, W))"), inputs: { position: { args: ["entity", "entity2"] } } };
+    expect(toCalculus(fromCalculus(term, STRAIT))["inputs"]).toEqual(term.inputs);
+  });
+
+  it("answers what the form shows: after renaming the only output the last one, and nothing where all were unticked", () => {
+    const entries = fromCalculus({ program: PROGRAM, outputs: ["gone"] }, STRAIT);
+    expect(outputsOf(entries, namesOf(PROGRAM))).toEqual(["arrival"]);
+    expect(toCalculus(entries)["outputs"]).toEqual(["arrival"]);
+    expect(toCalculus({ ...entries, outputs: [] })["outputs"]).toEqual([]);
+    expect(faultInForm({ pointer: "/outputs", message: "must be a list" }).message).toContain("tick");
   });
 
   it("defaults to the last definition as output, and drops outputs that left the text", () => {

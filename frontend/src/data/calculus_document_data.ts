@@ -84,9 +84,11 @@ const MISSING: Record<string, string> = {
   step: t("No time yet: say how often it decides."),
 };
 
+const NO_OUTPUT = t("Nothing chosen yet: tick what it answers.");
+
 /** Faults for fields that are still empty. */
 export function faultInForm(fault: Fault): Fault {
-  return faultOfEmpty(fault, MISSING);
+  return fault.pointer === "/outputs" ? { ...fault, message: NO_OUTPUT } : faultOfEmpty(fault, MISSING);
 }
 
 /** The document; inputs that the program no longer names are left out. */
@@ -94,15 +96,18 @@ export function toCalculus(entries: CalculusEntries): Record<string, unknown> {
   const document: Record<string, unknown> = { ...entries.others };
   // Without rules nothing can be derived: the server reports what is missing.
   if (entries.program.trim() !== "") document["program"] = entries.program;
+  const names = namesOf(entries.program);
   const inputs = entries.inputs.filter((entry) => entry.columns.length > 0 || entry.kind === "event");
   if (inputs.length > 0)
     document["inputs"] = Object.fromEntries(
-      inputs.map((entry) => [entry.name, { args: entry.columns, ...(entry.kind === "event" ? {} : { fluent: entry.kind }) }]),
+      inputs.map((entry) => [entry.name, { args: columnsRead(entry, names), ...(entry.kind === "event" ? {} : { fluent: entry.kind }) }]),
     );
   if (Object.keys(entries.areas).length > 0) document["areas"] = entries.areas;
-  const outputs = outputsOf(entries, namesOf(entries.program));
+  const outputs = outputsOf(entries, names);
   const isLeft = entries.leavesOutputs && entries.outputs === null;
-  if (outputs.length > 0 && !isLeft) document["outputs"] = outputs;
+  // Without the key everything would be answered. The server reports that nothing is chosen.
+  const isNone = entries.outputs?.length === 0 && names.defined.length > 0;
+  if ((outputs.length > 0 && !isLeft) || isNone) document["outputs"] = outputs;
   if (entries.window !== null) document["window"] = entries.window;
   if (entries.step !== null) document["step"] = entries.step;
   if (entries.distributed) document["distributed"] = true;
@@ -114,7 +119,9 @@ export function toCalculus(entries: CalculusEntries): Record<string, unknown> {
  * outputs that a saved program declares.
  */
 export function outputsOf({ outputs, leavesOutputs }: CalculusEntries, { defined, inputs, outputs: declared }: Names): string[] {
-  if (outputs !== null) return outputs.filter((name) => [...defined, ...inputs].some((one) => one.name === name));
+  const left = outputs?.filter((name) => [...defined, ...inputs].some((one) => one.name === name));
+  // Where all chosen names have left the text, as after renaming the only one, it is as if none had been chosen.
+  if (left !== undefined && (left.length > 0 || outputs?.length === 0)) return left;
   if (declared.length > 0) return [...declared];
   if (leavesOutputs) return defined.map((one) => one.name);
   const last = defined.at(-1);
@@ -131,13 +138,30 @@ export function withInputs(entries: CalculusEntries, names: Names, feed: Feed): 
   const taken = names.inputs.filter(({ name }) => known.get(name)?.isGuessed === false || !made.includes(name));
   const wanted = taken.map(({ name, kind, args, points }): InputEntry => {
     const entry = known.get(name);
-    if (entry !== undefined && (!entry.isGuessed || entry.columns.length === args.length)) return entry;
+    if (entry !== undefined && (entry.isGuessed ? entry.columns.length === args.length : isEnough(entry, args))) return entry;
     const columns = args.length === 0 ? ["entity"] : args.map((arg, place) => columnFor(arg, place, feed));
+    // Arguments that are added to the rules later get a column; those before them keep the chosen ones.
+    if (entry?.isGuessed === false) return { ...entry, columns: [...entry.columns, ...columns.slice(entry.columns.length)] };
     return { name, kind: kind === "event" ? "event" : points ? "points" : "intervals", columns, isGuessed: true };
   });
   // A text that is invalid for a moment while typing must not lose the settings.
   const kept = entries.inputs.filter((entry) => !entry.isGuessed && !wanted.some((one) => one.name === entry.name));
   return { ...entries, inputs: [...wanted, ...kept] };
+}
+
+/** Of a term with arguments, as in `pow(vote(V, M))`, the text alone does not say how many columns it takes. */
+function isCountable(args: readonly string[]): boolean {
+  return args.length > 0 && !args.some((arg) => arg.includes("("));
+}
+
+function isEnough({ columns }: InputEntry, args: readonly string[]): boolean {
+  return !isCountable(args) || columns.length >= args.length;
+}
+
+/** The columns of the arguments that the rules name. More may have been chosen before an argument was removed from the rules. */
+export function columnsRead({ name, columns }: InputEntry, names: Names): string[] {
+  const args = names.inputs.find((one) => one.name === name)?.args ?? [];
+  return isCountable(args) ? columns.slice(0, args.length) : columns;
 }
 
 const HINTS: [RegExp, string[]][] = [

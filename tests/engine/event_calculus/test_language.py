@@ -116,6 +116,11 @@ TERMS = "initiatedAt(pow(vote(X, Y))=true, T) :- happensAt(pair(X, Y), T).\n"
         ("spatial(near(X, Y)=true, proximity(coord, 5, 2.7)).", "line 1, column 26", "below 2^60, not 2.7"),
         ("spatial(at(X)=true, inside(coord, port, 1e300)).", "line 1, column 21", "below 2^60, not 1e300"),
         ("spatial(near(X, Y)=true, distance(coord, 5)).", "line 1", "unknown event that gives positions"),
+        (
+            "initiatedAt(f(X)=true, T) :- happensAt(a(X), T)\nterminatedAt(f(X)=true, T) :- happensAt(b(X), T).",
+            "line 2, column 1",
+            "the '.' at the end",
+        ),
         ("initiatedAt(f(X)=true, T) :- happensAt(a(X), T)", "line 1, column 48", "ends inside a clause"),
         ("initially(f(X)=true).", "line 1, column 13", "no condition binds X; use it in a fact or declare grounding"),
         ("initially(f(X)=true) :- k(X), Y > 3. k(a).", "line 1, column 31", "no condition binds Y"),

@@ -144,6 +144,12 @@ def test_refusals(changed: dict[str, Any], pointer: str, words: str) -> None:
     assert any(fault.pointer == pointer and words in fault.message for fault in caught.value.faults), caught.value.faults
 
 
+def test_an_input_with_an_unknown_column_is_no_unknown_event() -> None:
+    with pytest.raises(Refused) as caught:
+        query(inputs={**DOCUMENT["inputs"], "enter": {"args": ["entitty"]}})
+    assert [fault.pointer for fault in caught.value.faults] == ["/inputs/enter/args/0"]
+
+
 def test_columns_of_a_stored_state_are_in_the_order_of_the_text() -> None:
     """Another process reads them, with other hashes of names."""
     program = compile_text("""

@@ -1,6 +1,6 @@
 /** Which rows and columns feed the input events and fluents of the rules. */
 
-import type { CalculusEntries, InputEntry, InputKind } from "../../../data/calculus_document_data";
+import { columnsRead, type CalculusEntries, type InputEntry, type InputKind } from "../../../data/calculus_document_data";
 import type { Names } from "../../../data/calculus_program_data";
 import type { Feed } from "../../../lib/shapes";
 import { h, replace } from "../../../lib/dom";
@@ -63,7 +63,7 @@ export class InputsView {
       set({ kind: kind.value as InputKind });
       document.getElementById(kind.id)?.focus();
     });
-    const columns = entry.columns.map((column, place) =>
+    const columns = columnsRead(entry, names).map((column, place) =>
       this.column(entry, place, column, wanted[place] ?? t("argument {place}", { place: place + 1 }), set),
     );
     return h(

@@ -23,6 +23,8 @@ INTERVALS = 8_000
 """Shown at most, over all lanes; of a stretch that holds more, those of a few entities are."""
 FEW = (60, 20, 6)
 """The numbers of entities to try, in this order, when all entities have too many intervals."""
+EVENTS = 10
+"""Names of events that are listed at most."""
 REASONS = 8
 """Sentences for one edge."""
 TOO_LONG, TOO_MUCH = 3, 4
@@ -74,7 +76,7 @@ def run(request: Mapping[str, Any], data: bytes = b"") -> dict[str, Any]:
     log = EventLog(request["log_root"], feed.name)
     newest = log.end[1]
     if newest is None:
-        return {"from": None, "to": None, "rows": 0, "entities": None, "rules": [], "lanes": []}
+        return {"from": None, "to": None, "rows": 0, "absent": [], "events": [], "entities": None, "rules": [], "lanes": []}
     last = newest if request["to"] is None else min(newest, int(request["to"]))
     first = min(last, last - int(request["span"]) if request["from"] is None else int(request["from"]))
     table = _accepted(log, feed, first, last)
@@ -82,7 +84,21 @@ def run(request: Mapping[str, Any], data: bytes = b"") -> dict[str, Any]:
     if request.get("above"):
         feed, table = _with_events(specification, feed, table, request["above"])
     lanes, chosen = _lanes(specification, feed, table, first, last, request["entities"])
-    return {"from": first, "to": last, "rows": rows, "entities": chosen, **_with_rules(lanes)}
+    return {"from": first, "to": last, "rows": rows, **_absent(specification, feed, table), "entities": chosen, **_with_rules(lanes)}
+
+
+def _absent(specification: Any, feed: Any, table: Any) -> dict[str, list[str]]:
+    """The inputs that the program names and no row of `table` is, and the events that there are: a misspelt event is a valid input without rows."""
+    import pyarrow.compute as pc
+
+    from engine.event_calculus.synopsis import INPUTS
+    from engine.specification import check
+
+    there = Counter({one["values"]: one["counts"] for one in pc.value_counts(table.column("event").drop_null()).to_pylist()})
+    made = INPUTS if "synopsis" in specification else {}
+    named = {name for name, _ in check(specification, feed, {}).program.inputs}
+    absent = sorted(name for name in named if name not in there and name not in made)
+    return {"absent": absent, "events": [name for name, _ in there.most_common(EVENTS)] if absent else []}
 
 
 def _accepted(log: Any, feed: Any, from_t: int, to_t: int) -> Any:

@@ -61,9 +61,15 @@ class SandboxLane(TypedDict):
 
 
 class Sandbox(StretchRead):
-    """A program over a stretch of history. `entities`: those that the lanes are restricted to; null: all."""
+    """A program over a stretch of history. `entities`: those that the lanes are restricted to; null: all.
+
+    `absent`: inputs that the program names and no row of the stretch is; if there are any, `events` has the events of the stretch, frequent ones
+    first.
+    """
 
     rows: int
+    absent: list[str]
+    events: list[str]
     entities: list[str] | None
     rules: list[SandboxRule]
     lanes: list[SandboxLane]

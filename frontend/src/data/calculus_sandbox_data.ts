@@ -23,6 +23,8 @@ export const sandboxAnswer = record({
   from: otherwise(number, 0),
   to: otherwise(number, 0),
   rows: integer,
+  absent: otherwise(list(string), []),
+  events: otherwise(list(string), []),
   seconds: otherwise(number, 0),
   entities: nullable(list(string)),
   rules: list(rule),

@@ -44,6 +44,16 @@ def reports(entity: str, *points: tuple[int, float, float]) -> list[dict[str, An
 PARKING = reports("a", (1000, -5, 9), (2000, 5, 0), (3000, 5, 0), (4000, 5, 9), (5000, 50, 9))
 
 
+def test_events_that_no_row_is_are_named(
+    people: SimpleNamespace, feed: Any, received: Callable[..., None], client_of: Callable[..., APIClient]
+) -> None:
+    received(feed, PARKING)
+    misspelt = "initiatedAt(slow(V)=true, T) :- happensAt(posiion(V), T)."
+    wrong = {**CALCULUS, "program": misspelt, "inputs": {"posiion": {"args": ["entity"]}}, "outputs": ["slow"]}
+    found = ask(client_of(people.viewer), specification=wrong).json()
+    assert (found["absent"], found["events"], found["lanes"]) == (["posiion"], ["position"], [])
+
+
 def ask(client: APIClient, **more: Any) -> Any:
     return client.post("/api/v1/queries/sandbox", {"feed": "yard", "specification": CALCULUS, **more})
 
@@ -66,6 +76,7 @@ def test_every_fluent_comes_with_the_rules_of_its_edges(
     slow = lanes["slow", "a", "true"]["intervals"][0]
     assert (slow["start"], slow["end"]) == (2001, 4001)
     assert found["rules"][slow["began"]["rule"]]["line"] == 1 and found["rules"][slow["ended"]["rule"]]["line"] == 2
+    assert (found["absent"], found["events"]) == ([], [])
     assert slow["began"]["because"] == ["happensAt(position(a, 0), 2000)"]
     parked = lanes["parked", "a", "true"]["intervals"][0]["began"]
     assert found["rules"][parked["rule"]]["text"].startswith("holdsFor(parked(V)=true, I) :-")

@@ -159,7 +159,7 @@ def _problem(fault: UnexpectedInput, text: str) -> Problem:
             else Message("unexpected character"),
         )
     token = fault.token if isinstance(fault, UnexpectedToken) else ""
-    if isinstance(fault, UnexpectedToken) and token.type in _BEGINNINGS and {"END", "COMMA"} <= fault.accepts:
+    if isinstance(fault, UnexpectedToken) and fault.token.type in _BEGINNINGS and {"END", "COMMA"} <= fault.accepts:
         return Problem(place, Message("a ',' between conditions or the '.' at the end of a clause is missing before {found}", found=repr(str(token))))
     return Problem(place, Message("unexpected {found}; expected {expected}", found=repr(str(token)), expected=_expected(fault)))
 

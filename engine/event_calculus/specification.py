@@ -135,7 +135,7 @@ def _inputs(value: Any, context: Context) -> dict[str, InputSpec]:
         ]
         kind = here.at("fluent").choice(given["fluent"], tuple(KINDS)) if "fluent" in given else None
         if isinstance(given["args"], list):
-            # Also with a column that the feed does not have: the rules are then not told that their event is unknown.
+            # Also with a column that the feed does not have, or the event would be reported as unknown, too.
             found[name] = InputSpec(name, tuple(column or "" for column in columns), KINDS[kind] if kind else EVENT)
     return found
 

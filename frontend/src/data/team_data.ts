@@ -20,7 +20,7 @@ export const ROLE_NAMES: Record<Role, string> = { viewer: t("Viewer"), analyst: 
 
 /** The name of a role that the server sent, for readers. */
 export function roleName(sent: string): string {
-  return ROLE_NAMES[sent as Role] ?? sent;
+  return (ROLE_NAMES as Partial<Record<string, string>>)[sent] ?? sent;
 }
 
 export const member = record({ id, name: string, email: otherwise(string, ""), active: boolean, role });

@@ -301,7 +301,7 @@ function showTokens(rows: readonly Token[]): void {
               h(
                 "td",
                 {},
-                row.scopes.map((scope) => SCOPES[scope as keyof typeof SCOPES] ?? scope).join(", "),
+                row.scopes.map((scope) => (SCOPES as Partial<Record<string, string>>)[scope] ?? scope).join(", "),
                 row.feed === null ? null : h("div", { class: "small faint" }, t("to {feed} alone", { feed: row.feed })),
               ),
               h(

@@ -12,7 +12,6 @@ import {
   type Lane,
   type SandboxAnswer,
 } from "../../../data/calculus_sandbox_data";
-import { namesOf } from "../../../data/calculus_program_data";
 import type { Feed } from "../../../lib/shapes";
 import type { Answer, Wish } from "../../../data/stretch";
 import { ApiError, post, reason } from "../../../lib/api";
@@ -295,15 +294,13 @@ export class SandboxView {
 
   /** A misspelt event is a valid one that no row is: the list of events shows which name was meant. */
   private absent(answer: SandboxAnswer): HTMLElement | null {
-    const named = namesOf(String(this.options.specification()["program"] ?? "")).inputs.map((one) => one.name);
-    const absent = answer.absent.filter((name) => named.includes(name));
-    if (absent.length === 0 || answer.events.length === 0) return null;
+    if (answer.absent.length === 0 || answer.events.length === 0) return null;
     return h(
       "p",
       { class: "notice" },
       icon("triangle-alert"),
       t("No row of this stretch is the event {absent}. The events here are: {events}.", {
-        absent: absent.join(", "),
+        absent: answer.absent.join(", "),
         events: answer.events.join(", "),
       }),
     );

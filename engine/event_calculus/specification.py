@@ -134,8 +134,9 @@ def _inputs(value: Any, context: Context) -> dict[str, InputSpec]:
             for place, column in enumerate(here.at("args").items(given["args"], most=8, what=Message("columns")))
         ]
         kind = here.at("fluent").choice(given["fluent"], tuple(KINDS)) if "fluent" in given else None
-        if isinstance(given["args"], list):
-            # Also with a column that the feed does not have, or the event would be reported as unknown, too.
+        # An event with a column that the feed does not have is reported once, not as an unknown event, too. A fluent may be a misspelt one of
+        # the program's own: then that is reported.
+        if isinstance(given["args"], list) and (kind is None or None not in columns):
             found[name] = InputSpec(name, tuple(column or "" for column in columns), KINDS[kind] if kind else EVENT)
     return found
 

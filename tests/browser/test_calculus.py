@@ -128,3 +128,14 @@ def _look_back(site: Site) -> None:
     page.get_by_label("Rules of the program").get_by_text("intDurGreater(I1, 777, I)").wait_for()
     page.get_by_text("version 2", exact=True).wait_for()
     assert page.locator(".earlier").count() == 0 and page.locator("#save-query").is_visible()
+    page.get_by_role("button", name="Versions").click()
+    page.get_by_role("link", name="Restore…").click()
+    page.get_by_text("The form shows version 1.").wait_for()
+    page.get_by_label("Rules of the program").get_by_text("intDurGreater(I1, 5, I)").wait_for()
+    with page.expect_response(lambda answer: answer.request.method == "PATCH") as answered:
+        page.locator("#save-query").click()
+    assert answered.value.status == 200
+    restored = Query.objects.get(name="companions")
+    assert (restored.version, restored.specification["program"]) == (3, stored.specification["program"])
+    page.wait_for_url(f"{site.address}/queries/{stored.pk}")
+    page.get_by_text("version 3", exact=True).wait_for()

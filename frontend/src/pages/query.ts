@@ -1,4 +1,4 @@
-import { ApiError, call, get, getAll, post, query as address } from "../lib/api";
+import { ApiError, call, getAll, post, query as address } from "../lib/api";
 import { button, exchange, h, icon, linkButton, replace } from "../lib/dom";
 import { Latest } from "../lib/latest";
 import { isObject } from "../lib/parse";
@@ -10,15 +10,12 @@ import { plainQuestion, questionsOf, type Question } from "../data/question_data
 import {
   channel as channelParser,
   queryRow,
-  queryVersion,
   region as regionParser,
   type Channel,
   type Detection,
   type Feed,
-  type QueryVersion,
   type RegionRow,
 } from "../lib/shapes";
-import { wishOf } from "../data/stretch";
 import { queryColour } from "../lib/colours";
 import { formatNumber } from "../lib/time";
 import { familyOf } from "../lib/families";
@@ -31,11 +28,12 @@ import { AlertsView } from "../views/query_form/alerts_view";
 import { BulkView } from "../views/query_form/bulk_view";
 import { DerivationView } from "../views/query_form/derivation_view";
 import { DeriveField } from "../views/query_form/derive_field";
+import { askedVersion, earlierNotice, type Earlier } from "../views/query_form/earlier_version";
 import { familyGallery, questionTitle } from "../views/query_form/family_gallery";
 import { FilingView } from "../views/query_form/filing_view";
 import { originalOf, suggestedName, type Original } from "../views/query_form/free_names";
 import { PreviewView } from "../views/query_form/preview_view";
-import { earlierNotice, queryHead, stopNotice } from "../views/query_form/query_head";
+import { queryHead, stopNotice } from "../views/query_form/query_head";
 import { mayReplace } from "../views/query_form/replacing";
 import { section } from "../views/query_form/section";
 import { checked, VerdictView, type Verdict } from "../views/query_form/verdict_view";
@@ -116,8 +114,7 @@ class QueryPage {
     private readonly feed: Feed,
     private readonly regions: RegionRow[],
     channels: Channel[],
-    /** The earlier version that the page shows, with its regions at that time: the rules that gave an answer. */
-    private readonly earlier: QueryVersion | null,
+    private readonly earlier: Earlier | null,
     /** The query that is being copied. */
     private readonly original: Original | null,
   ) {
@@ -440,7 +437,7 @@ class QueryPage {
             : t("Saved."),
           "good",
         );
-        setTimeout(() => location.reload(), 900);
+        setTimeout(() => (this.earlier === null ? location.reload() : location.assign(location.pathname)), 900);
       }
     } catch (error) {
       this.refused(error);
@@ -452,14 +449,6 @@ class QueryPage {
 
 function draftOf({ key, family }: Question): string {
   return isCrossing(family) ? "crossing" : key;
-}
-
-/** The version that the address names, if the newest differs from it. */
-async function askedVersion(): Promise<QueryVersion | null> {
-  const version = wishOf(location.search)?.version ?? null;
-  if (stored === null || version === null || version === stored.version) return null;
-  const found = await get(`queries/${stored.id}/versions/${version}`, queryVersion);
-  return found.unchanged ? null : found;
 }
 
 /** The query that the address asks to copy. */
@@ -476,7 +465,7 @@ async function open(): Promise<void> {
     replace(shell.root, h("div", { class: "page" }, linkButton(t("There are no feeds yet: create one first"), "/feeds/", "activity")));
     return;
   }
-  const earlier = await askedVersion();
+  const earlier = await askedVersion(stored);
   const [regions, channels] = await Promise.all([
     getAll(address("regions/", { feed: feed.name, page_size: 1000 }), regionParser, 20_000),
     getAll("channels/", channelParser).catch((): Channel[] => []),

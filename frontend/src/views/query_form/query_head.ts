@@ -2,20 +2,20 @@
 
 import { call, query as address } from "../../lib/api";
 import { button, h, icon, linkButton } from "../../lib/dom";
-import type { QueryRow, QueryVersion } from "../../lib/shapes";
+import type { QueryRow } from "../../lib/shapes";
 import { t } from "../../lib/texts";
-import { formatNumber } from "../../lib/time";
 import { familyName } from "../../lib/words";
 import { unlessOthersStop } from "../dependents";
 import { confirmDanger } from "../dialog_view";
 import { fail } from "../shell_view";
+import type { Earlier } from "./earlier_version";
 import { showVersions } from "./versions_dialog";
 
 /** `stored`: null for a new query; `earlier`: the version shown instead of the newest; `save`: the button that stores it;
  * `onRemoved` is called before the page is left. */
 interface Shown {
   stored: QueryRow | null;
-  earlier: QueryVersion | null;
+  earlier: Earlier | null;
   isBulk: boolean;
   save: HTMLButtonElement;
   onRemoved: () => void;
@@ -32,8 +32,8 @@ export function queryHead({ stored, earlier, isBulk, save, onRemoved }: Shown): 
         button(t("Remove"), { icon: "trash-2", kind: "button-quiet button-danger", onClick: () => void remove(stored, onRemoved) }),
       );
   }
-  // An earlier version is read-only: saved, it would become the newest.
-  if (stored?.editable !== false && earlier === null) actions.push(save);
+  // A version that explains an answer is read-only: saved by mistake, it would become the newest.
+  if (stored?.editable !== false && earlier?.isRestored !== false) actions.push(save);
   const badges =
     stored === null
       ? []
@@ -87,21 +87,4 @@ export function stopNotice({ stopped }: QueryRow): HTMLElement | null {
           t("The job stopped this query: {reason}. Narrow it down, or switch it off and on, to start again.", { reason: stopped.reason }),
         ),
       );
-}
-
-/** A notice that the page shows an earlier version. */
-export function earlierNotice({ id, version }: QueryRow, earlier: QueryVersion | null): HTMLElement | null {
-  if (earlier === null) return null;
-  const [shown, newest] = [formatNumber(earlier.version), formatNumber(version)];
-  return h(
-    "p",
-    { class: "notice notice-high earlier" },
-    icon("history"),
-    h(
-      "span",
-      { class: "grow" },
-      t("Version {shown} gave this answer; its rules and areas are shown. The newest is version {newest}.", { shown, newest }),
-    ),
-    h("a", { href: `/queries/${id}` }, t("See the newest")),
-  );
 }

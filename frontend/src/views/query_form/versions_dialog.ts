@@ -1,21 +1,21 @@
 /** All versions of a query, each with its sentence and its document. */
 
-import { get } from "../../lib/api";
-import { h } from "../../lib/dom";
-import { list, nullable, number, otherwise, record, string } from "../../lib/parse";
+import { get, query as address } from "../../lib/api";
+import { h, linkButton } from "../../lib/dom";
+import { list, nullable, number, object, otherwise, record, string } from "../../lib/parse";
 import { moment, type QueryRow } from "../../lib/shapes";
 import { t } from "../../lib/texts";
 import { formatAgo, formatNumber } from "../../lib/time";
 import { openDialog } from "../dialog_view";
 import { fail } from "../shell_view";
 
-const versionRow = record({
+export const versionRow = record({
   version: number,
   sentence: otherwise(string, ""),
   created_at: moment,
   created_by: nullable(string),
   current: otherwise((value: unknown) => value === true, false),
-  specification: (value: unknown) => value,
+  specification: object,
 });
 
 export async function showVersions(row: QueryRow): Promise<void> {
@@ -30,6 +30,9 @@ export async function showVersions(row: QueryRow): Promise<void> {
           { class: "row spread" },
           h("strong", {}, t("Version {version}", { version: formatNumber(one.version) })),
           one.current ? h("span", { class: "badge badge-good" }, t("current")) : null,
+          one.version !== row.version && row.editable
+            ? linkButton(t("Restore…"), address(`/queries/${row.id}`, { restore: one.version }), "history", "button-quiet")
+            : null,
         ),
         h("p", { class: "small" }, one.sentence),
         h(

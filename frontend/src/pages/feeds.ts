@@ -224,7 +224,7 @@ const COUNTERS = [
   ["processed", t("Processed"), "--accent"],
   ["duplicates", t("Duplicates"), "--low"],
   ["late", t("Late"), "--high"],
-  ["dead", t("Dead letters"), "--critical"],
+  ["dead", t("Refused"), "--critical"],
   ["lost", t("Lost"), "--critical"],
   ["waiting", t("Waiting"), "--line-strong"],
 ] as const;

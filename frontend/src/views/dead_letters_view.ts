@@ -32,7 +32,7 @@ export async function showDeadLetters(feed: FeedStatus, zone: Zone): Promise<voi
   const outcome = h("p", { class: "notice", role: "status", hidden: true });
   const dialog = openDialog(
     t("Dead letters"),
-    h("p", { class: "small muted" }, t("Rows that were refused, with the reason; nothing is dropped silently.")),
+    h("p", { class: "small muted" }, t("Rows that were refused or came too late, with the reason; nothing is dropped silently.")),
     outcome,
     place,
   );

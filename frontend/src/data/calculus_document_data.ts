@@ -91,7 +91,7 @@ export function faultInForm(fault: Fault): Fault {
   return fault.pointer === "/outputs" ? { ...fault, message: NO_OUTPUT } : faultOfEmpty(fault, MISSING);
 }
 
-/** The document; inputs that the program no longer names are left out. */
+/** The document. Chosen inputs stay in it although the program no longer names them, which may be for a moment only. */
 export function toCalculus(entries: CalculusEntries): Record<string, unknown> {
   const document: Record<string, unknown> = { ...entries.others };
   // Without rules nothing can be derived: the server reports what is missing.

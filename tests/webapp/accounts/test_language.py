@@ -76,5 +76,5 @@ def test_a_refusal_names_the_role_in_the_language_of_the_reader(people: SimpleNa
 def test_quotas_are_named_in_the_language_of_the_reader(people: SimpleNamespace, client_of: Callable[[Any], APIClient]) -> None:
     people.analyst.language = "de"
     people.analyst.save()
-    rows = client_of(people.analyst).get("/api/v1/me/quotas/").json()
+    rows = client_of(people.analyst).get("/api/v1/me/quotas").json()
     assert {row["what"] for row in rows} >= {"Abfragen", "Feeds", "Kanäle"}

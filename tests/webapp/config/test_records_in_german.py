@@ -82,7 +82,7 @@ def test_the_reason_of_a_waiting_connector_is_translated(feed: Any, people: Simp
         next_try_at=now + timedelta(minutes=1),
     )  # fmt: skip
     (shown,) = german.get("/api/v1/connectors/").json()["results"]
-    assert shown["last_error"] == "Die Datenbank ist nicht da: no connection"
+    assert shown["last_error"] == "Die Datenbank ist nicht erreichbar: no connection"
 
 
 def test_samples_are_offered_and_made_in_the_readers_language(german: APIClient) -> None:

@@ -11,7 +11,7 @@ from rest_framework.test import APIClient
 from webapp.connectors.services import kinds
 from webapp.connectors.words import TEXTS
 
-NO_WORDS = {"Port", "Host", "Kafka", "MQTT", "CSV", "JSON", "WebSocket", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "5", "3.1.1"}
+NO_WORDS = {"Port", "Host", "Kafka", "MQTT", "CSV", "JSON", "WebSocket", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "5", "3.1.1", "Topic", "Topics"}
 
 
 def said_by_kinds() -> Iterator[str]:

@@ -5,6 +5,7 @@ import { anything, record, string } from "../lib/parse";
 import { me as meParser, SEVERITIES, token as tokenParser, type Severity, type Token } from "../lib/shapes";
 import { quotas } from "../data/quota_data";
 import { roleName } from "../data/team_data";
+import { scopeName, SCOPES } from "../data/token_data";
 import { setSoundFrom, setTheme, setWantsNotifications, soundFrom, theme, wantsNotifications, type Theme } from "../lib/preferences";
 import { trySound } from "../lib/sound";
 import { formatAgo, formatMoment } from "../lib/time";
@@ -263,7 +264,6 @@ function loadQuotas(): void {
 // ---- Tokens
 
 const tokensPlace = h("div", { class: "stack" });
-const SCOPES = { ingest: t("Send events"), read: t("Read everything you can see"), write: t("Change what you can change") } as const;
 
 function showTokens(rows: readonly Token[]): void {
   if (rows.length === 0) {
@@ -301,7 +301,7 @@ function showTokens(rows: readonly Token[]): void {
               h(
                 "td",
                 {},
-                row.scopes.map((scope) => (SCOPES as Partial<Record<string, string>>)[scope] ?? scope).join(", "),
+                row.scopes.map(scopeName).join(", "),
                 row.feed === null ? null : h("div", { class: "small faint" }, t("to {feed} alone", { feed: row.feed })),
               ),
               h(
@@ -379,10 +379,7 @@ function newToken(): void {
       .filter((one) => one.editable)
       .map((one) => h("option", { value: one.name }, t("{feed} alone", { feed: one.title === "" ? one.name : one.title }))),
   );
-  const boxes = (Object.keys(SCOPES) as (keyof typeof SCOPES)[]).map((scope) => ({
-    scope,
-    box: h("input", { type: "checkbox", checked: scope === "ingest" }),
-  }));
+  const boxes = Object.keys(SCOPES).map((scope) => ({ scope, box: h("input", { type: "checkbox", checked: scope === "ingest" }) }));
   const dialog = openDialog(
     t("New token"),
     h("div", { class: "field", "data-pointer": "/name" }, h("label", { for: "token-name" }, t("Name")), name),
@@ -390,7 +387,7 @@ function newToken(): void {
       "fieldset",
       { class: "field", "data-pointer": "/scopes" },
       h("legend", { class: "label" }, t("It may")),
-      ...boxes.map(({ scope, box }) => h("label", { class: "check" }, box, h("span", {}, SCOPES[scope]))),
+      ...boxes.map(({ scope, box }) => h("label", { class: "check" }, box, h("span", {}, scopeName(scope)))),
     ),
     h(
       "div",

@@ -140,7 +140,7 @@ def test_a_role_limits_personal_objects_too(
     for role in Role:
         answer = client_of(getattr(people, role)).post(f"/api/v1/{path}", body)
         if role not in least.and_above:
-            assert (answer.status_code, least.value in answer.content.decode()) == (403, True), role
+            assert (answer.status_code, least.shown in answer.content.decode()) == (403, True), role
         else:
             assert answer.status_code != 403, role
             break

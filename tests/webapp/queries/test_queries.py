@@ -59,7 +59,7 @@ def test_a_text_may_name_a_stored_region_and_follows_its_changes(people: SimpleN
     assert _newest(made)["constraints"][1]["inside"] == moved
     region_update(region=region, user=people.owner, name="place")
     made.refresh_from_db()
-    assert made.specification["constraints"][1]["inside"] == {"region": "place"} and made.version == 2
+    assert made.specification["trigger"] == text.replace("'square'", "'place'") and made.version == 2
 
 
 def _newest(query: Query) -> Any:

@@ -71,7 +71,7 @@ class Family:
         return set(self._own("region_names_in_text")(document)) if self.text in document else set()
 
     def with_regions(self, document: Mapping[str, Any], regions: Mapping[str, Any]) -> dict[str, Any]:
-        """An equal document that has these regions, which its text names, outside of the text: as in `regions`, or as references."""
+        """An equal document with these regions, which its text names: outside of the text, or, if all are references, under their new names in it."""
         return dict(self._own("with_regions")(document, regions))
 
     def late_option(self, document: Mapping[str, Any]) -> str | None:

@@ -53,7 +53,7 @@ def region_names_in_text(document: Mapping[str, Any]) -> set[str]:
 
 
 def with_regions(document: Mapping[str, Any], regions: Mapping[str, Any]) -> dict[str, Any]:
-    """An equal document in whose text regions have new names, where `regions` has only references; else one with keys instead of the text."""
+    """An equal document: with new names of regions in its text, if `regions` has only references, else with keys instead of the text."""
     from engine.constraint_queries.trigger import translate, with_names
 
     names = {name: one["region"] for name, one in regions.items() if set(one) == {"region"}}

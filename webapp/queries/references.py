@@ -61,7 +61,8 @@ def _areas(node: Mapping[str, Any]) -> set[str]:
 def frozen(document: Any, regions: Mapping[str, Any]) -> Any:
     """A copy of `document` with each reference replaced by the region's own document; unknown names stay.
 
-    A rule program gets the regions that its text names as its `areas`; a constraint query gets keys instead of a text that names them.
+    A rule program gets the regions that its text names as its `areas`; a constraint query gets keys instead of a text that names them,
+    or, where regions are only renamed, their new names in its text.
 
     >>> frozen({"region": {"region": "spot"}, "segments": True}, {"spot": {"center": [0, 0], "radius": 1}})
     {'region': {'center': [0, 0], 'radius': 1}, 'segments': True}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.db import transaction
@@ -110,14 +110,22 @@ def queries_follow_region(*, region: Region, user: User) -> list[Query]:
 @transaction.atomic
 def queries_rename_region(*, region: Region, old: str) -> None:
     """Writes the region's new name into the specifications that use it; their meaning stays, so no version is made."""
-    for query in Query.objects.filter(regions=region, deleted_at=None):
-        query.specification = frozen(query.specification, {old: {"region": region.name}})
-        query.save(update_fields=["specification", "updated_at"])
+    _rewrite(region, {old: {"region": region.name}})
 
 
 @transaction.atomic
 def queries_keep_shape(*, region: Region) -> None:
     """Writes the region's geometry into the specifications that use it, as it is about to be removed; their meaning stays, so no version is made."""
+    _rewrite(region, {region.name: region.geometry})
+
+
+def _rewrite(region: Region, named: Mapping[str, Any]) -> None:
+    """Also in earlier versions, as these were written: restored, they must name the same region."""
     for query in Query.objects.filter(regions=region, deleted_at=None):
-        query.specification = frozen(query.specification, {region.name: region.geometry})
+        query.specification = frozen(query.specification, named)
         query.save(update_fields=["specification", "updated_at"])
+        for version in query.versions.only("document"):
+            written = frozen(version.document, named)
+            if written != version.document:
+                version.document = written
+                version.save(update_fields=["document"])

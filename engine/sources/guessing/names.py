@@ -8,9 +8,8 @@ from collections.abc import Iterable, Sequence
 WHO = (
     "entity", "mmsi", "icao24", "icao", "vessel_id", "vehicle_id", "device_id", "deviceid", "object_id", "track_id", "trip_id", "tag_id", "epc",
     "imo", "callsign", "registration", "plate", "license_plate", "licence_plate",
-    "number_plate", "kennzeichen", "kfz_kennzeichen",
-    "kennung", "uid", "uuid", "id", "vessel", "vehicle", "device", "object", "ship", "person", "user",
-    "tag", "taxi", "bus", "unit", "name", "schiff", "fahrzeug", "objekt", "feature", "track",
+    "number_plate", "kennzeichen", "kfz_kennzeichen", "kennung", "uid", "uuid", "id", "vessel", "vehicle", "device", "object", "ship", "person",
+    "user", "tag", "taxi", "bus", "unit", "name", "schiff", "fahrzeug", "objekt", "feature", "track",
 )  # fmt: skip
 WHEN = (
     "t", "time", "timestamp", "datetime", "date_time", "basedatetime", "ts", "when", "epoch", "utc", "time_utc", "recorded_at", "created_at",

@@ -92,6 +92,7 @@ def test_renaming_a_region_updates_queries_without_new_versions(people: SimpleNa
     query.refresh_from_db()
     assert query.specification["region"] == {"region": "yard square"}
     assert query.version == 1 and QueryVersion.objects.count() == 1
+    assert QueryVersion.objects.get().document["region"] == {"region": "yard square"}, "restored, it names the same region"
 
 
 def test_a_trigger_keeps_its_text_and_comments_when_its_region_is_renamed(people: SimpleNamespace, region: Region, client_of: Any) -> None:

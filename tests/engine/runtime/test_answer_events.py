@@ -20,7 +20,7 @@ CROWD = {"family": "occupancy", "region": SQUARE, "count": [">=", 2]}
 def heard(at, *asserted):
     """Of the intervals of a count, each as (start, end, weight)."""
     events = AnswerEvents(with_answers(FEED), [Source("full", "crowd", "occupied", at, "crowd")], {"crowd": check(CROWD, FEED)}, per_entity=False)
-    whole = {"query": "crowd", "version": 1, "kind": "occupied", "entities": [], "evidence": []}
+    whole = {"query": "crowd", "version": 1, "kind": "occupied", "entities": [], "evidence": [], "score": 3.0}
     rows = [{**whole, "start": start, "end": end, "weight": weight} for start, end, weight in asserted]
     events.take_answers(pa.Table.from_pylist(rows, schema=ANSWERS))
     return events
@@ -44,3 +44,10 @@ def test_what_is_taken_back_is_no_event(at):
     assert taken(heard(at, (5, 7, -1)), 9) == []
     assert taken(heard(at, (3, None, -1)), 9) == []
     assert taken(heard(at, (3, None, 1), (3, None, -1), (3, 7, 1)), 9) == [("full", {"start": 3, "end": 7}[at])]
+
+
+@pytest.mark.parametrize(("at", "value"), [("start", None), ("end", 3.0)])
+def test_a_value_that_is_revised_is_missing_at_the_start(at, value):
+    """Until the interval ends its value may change (specification 5.9)."""
+    rows, _ = heard(at, (3, 7, 1)).take(9)
+    assert rows.column("value").to_pylist() == [value]

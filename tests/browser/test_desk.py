@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,6 +18,8 @@ from webapp.feeds.models import Feed
 from webapp.queries.models import Query
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from playwright.sync_api import Page
 
     from tests.browser.conftest import Site
@@ -166,13 +168,32 @@ def test_the_desk_says_that_it_has_no_connection_and_misses_nothing(site: Site) 
     what_happened(page, "walker 2: entered")
 
 
-def test_the_buttons_of_an_open_alert_are_in_sight_on_a_phone(site: Site) -> None:
-    opened(site, 3)
+@contextmanager
+def on_a_phone(site: Site) -> Iterator[Page]:
+    """The opened desk as a phone shows it."""
     assert site.context.browser is not None
     with closing(site.context.browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)) as context:
         context.add_cookies(site.context.cookies())  # type: ignore[arg-type]
         page = context.new_page()
         page.goto(site.address + "/alerts/")
+        page.locator("tr[data-alert]").first.wait_for()
+        yield page
+
+
+def test_a_finger_beside_the_box_ticks_it(site: Site) -> None:
+    opened(site, 3)
+    with on_a_phone(site) as page:
+        label = page.locator("tr[data-alert] .tick label").first
+        box = label.bounding_box()
+        assert box is not None and min(box["width"], box["height"]) >= 40
+        page.touchscreen.tap(box["x"] + box["width"] - 3, box["y"] + box["height"] - 3)
+        page.locator("tr[data-alert] .tick input:checked").first.wait_for(state="attached")
+        assert page.locator(".alert-detail .button-primary").count() == 0
+
+
+def test_the_buttons_of_an_open_alert_are_in_sight_on_a_phone(site: Site) -> None:
+    opened(site, 3)
+    with on_a_phone(site) as page:
         page.locator("tr[data-alert]").first.tap()
         what_happened(page, "walker 2: entered")
         take = page.locator(".alert-detail .button-primary")

@@ -269,6 +269,7 @@ export class SandboxView {
     const outputs = this.lanes.filter((lane) => lane.is_output).reduce((sum, lane) => sum + lane.intervals.length, 0);
     const [some, all] = [formatNumber(this.lanes.length), formatNumber(answer.lanes.length)];
     const answers = tn("1 answer", "{count} answers", outputs);
+    const absent = absentWords(answer);
     const text = answer.lanes.length === 0 ? "" : t("{some} of {all} lanes, {answers} among them. ", { some, all, answers });
     return h(
       "div",
@@ -287,22 +288,8 @@ export class SandboxView {
           }),
         ),
       ),
-      this.absent(answer),
+      absent === null || answer.lanes.length === 0 ? null : h("p", { class: "notice" }, icon("triangle-alert"), h("span", {}, absent)),
       restricted,
-    );
-  }
-
-  /** A misspelt event is a valid one that no row is: the list of events shows which name was meant. */
-  private absent(answer: SandboxAnswer): HTMLElement | null {
-    if (answer.absent.length === 0 || answer.events.length === 0) return null;
-    return h(
-      "p",
-      { class: "notice" },
-      icon("triangle-alert"),
-      t("No row of this stretch is the event {absent}. The events here are: {events}.", {
-        absent: answer.absent.join(", "),
-        events: answer.events.join(", "),
-      }),
     );
   }
 
@@ -327,7 +314,7 @@ export class SandboxView {
     return empty(
       "history",
       t("Nothing held in this stretch"),
-      t("No rule began anything in this time. Look further back, or make the thresholds wider."),
+      absentWords(answer) ?? t("No rule began anything in this time. Look further back, or make the thresholds wider."),
     );
   }
 
@@ -443,4 +430,14 @@ export class SandboxView {
     this.twin.setAttribute("aria-pressed", String(this.twin.getAttribute("aria-pressed") !== "true"));
     this.refresh();
   }
+}
+
+/** A misspelt event is a valid one that no row is: the list of events shows which name was meant. */
+function absentWords({ absent, events }: SandboxAnswer): string | null {
+  return absent.length === 0 || events.length === 0
+    ? null
+    : t("No row of this stretch is the event {absent}. The events here are: {events}.", {
+        absent: absent.join(", "),
+        events: events.join(", "),
+      });
 }

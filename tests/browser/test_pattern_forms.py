@@ -119,7 +119,7 @@ def _derived_by_mouse(site: Site) -> None:
     page.get_by_role("button", name="Add a condition").first.click()
     page.locator("#primitive-where-column-0").select_option("event")
     page.locator("#primitive-where-value-0").fill("entered")
-    page.locator(".sentence-text", has_text="An event entered is each answer in of crossings, at its end").wait_for()
+    page.locator(".sentence-text", has_text="An event entered is each answer “Entered” of crossings, at its end").wait_for()
     assert preview(page) > 0
     stored = saved(site, "in and on")
     assert stored["derive"] == {"entered": {"query": "crossings", "kind": "in", "at": "end"}}

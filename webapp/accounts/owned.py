@@ -75,8 +75,9 @@ class OwnedSerializer(serializers.ModelSerializer[Any]):
 
     def to_internal_value(self, data: Any) -> Any:
         """The checked values. An unknown key is one more fault: ignored, it would look as if it had been accepted."""
+        writable = [name for name, field in self.fields.items() if not field.read_only]
         unknown = (
-            {key: [unknown_name(key, self.fields, what=Message("key"))] for key in unknown_among(data, self.fields)} if isinstance(data, dict) else {}
+            {key: [unknown_name(key, writable, what=Message("key"))] for key in unknown_among(data, self.fields)} if isinstance(data, dict) else {}
         )
         try:
             values = super().to_internal_value(data)

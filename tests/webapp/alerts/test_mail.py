@@ -64,7 +64,7 @@ def test_an_alert_reaches_a_mailbox_as_text_and_html(mails: list[EmailMessage], 
     assert (mail["To"], mail["Subject"]) == ("duty@example.org", "[Low] In and out: <b>car 1</b>")
     alert, delivery = Alert.objects.get(), Delivery.objects.get()
     assert mail["Message-ID"] == f"<{delivery.webhook_id}@vedette>"
-    assert f"https://watch.example.org/alerts/{alert.pk}" in text_of(mail)
+    assert f"https://watch.example.org/alerts/{alert.pk}" in text_of(mail) and "(Entered)" in text_of(mail)
     assert "&lt;b&gt;car" in text_of(mail, "html") and "<b>car" not in text_of(mail, "html")
     assert delivery.sent_at is not None and deliver(channel) == 0
 
@@ -103,7 +103,8 @@ def test_a_mail_is_in_the_language_of_its_reader_not_of_its_sender(
     record(query, crossing(query, "in", "c", 30))
     deliver(channel)
     assert [mail["Subject"] for mail in mails] == ["[Low] In and out: a", "[Niedrig] In and out: b", "[Low] In and out: c"]
-    assert "Bestätigen: https://" in text_of(mails[1]) and ">Bestätigen</a>" in text_of(mails[1], "html") and "geöffnet" in text_of(mails[1])
+    assert "Bestätigen: https://" in text_of(mails[1]) and ">Bestätigen</a>" in text_of(mails[1], "html")
+    assert "(Hineingekommen), geöffnet" in text_of(mails[1])
 
 
 def test_a_test_of_a_channel_is_in_its_owners_language(mails: list[EmailMessage], channel: Channel) -> None:

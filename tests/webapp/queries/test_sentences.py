@@ -59,6 +59,11 @@ PORT = {"region": {"region": "port A"}}
             "Reports when something enters the circle of radius 30 around (1, 2) or leaves the circle of radius 30 around (1, 2).",
         ),
         (
+            {"family": "border", "region": {"center": [10, 54], "radius": 5752.6}},
+            EARTH,
+            "Reports when something enters the circle of radius 5.7526 km around (10, 54) or leaves the circle of radius 5.7526 km around (10, 54).",
+        ),
+        (
             {"family": "transition", **PORT, "within": "PT3M", "types": ["stayed_in"]},
             MS,
             "Reports when something enters port A and stays for more than 3 minutes.",
@@ -314,8 +319,10 @@ def test_answers_of_other_queries_are_named() -> None:
     sentence = sentence_of(specification, feed=MS)
     assert sentence is not None
     assert sentence.endswith(
-        "An event arrival is each answer in of Port: arrivals, at its end and stay is each answer stayed in of Port: stays, at its start."
+        "An event arrival is each answer “Entered” of Port: arrivals, at its end and stay is each answer “Stayed in” of Port: stays, at its start."
     )
+    with translation.override("de"):
+        assert "arrival ist jede Antwort „Hineingekommen“ von Port: arrivals" in (sentence_of(specification, feed=MS) or "")
 
 
 def test_a_rule_program_has_a_sentence() -> None:

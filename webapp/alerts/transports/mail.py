@@ -31,6 +31,7 @@ from webapp.alerts.picture import picture_of
 from webapp.alerts.reasons import reason_of
 from webapp.alerts.webhooks import Answer
 from webapp.queries.models import Severity
+from webapp.queries.sentences.kinds import kind_name
 
 LONGEST = timedelta(seconds=120)
 """The connection and a session of SESSION_SECONDS."""
@@ -123,7 +124,7 @@ def _subject(count: int, alerts: list[dict[str, Any]], *, is_digest: bool) -> st
     if not alerts:
         return gettext("A test of Vedette's alerts")
     gravest = max(alerts, key=lambda alert: Severity.values.index(alert["severity"]))
-    what = f"{gravest['query_name']}: {', '.join(gravest['entities']) or gravest['kind']}"
+    what = f"{gravest['query_name']}: {', '.join(gravest['entities']) or kind_name(gravest['kind'])}"
     if count > 1:
         what = ngettext("%(what)s and %(count)s more", "%(what)s and %(count)s more", count - 1) % {"what": what, "count": count - 1}
     if is_digest:
@@ -138,7 +139,7 @@ def line_of(alert: dict[str, Any]) -> str:
         "severity": gettext(Severity(alert["severity"]).label),
         "query": alert["query_name"],
         "who": ", ".join(alert["entities"]) or "-",
-        "kind": alert["kind"],
+        "kind": kind_name(alert["kind"]),
         "opened_at": date_format(timezone.localtime(datetime.fromisoformat(alert["opened_at"])), gettext("j F Y, H:i:s T"), use_l10n=False),
         "rule": alert.get("rule"),
         "minutes": alert.get("after_minutes"),

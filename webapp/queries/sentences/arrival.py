@@ -15,7 +15,7 @@ def arrival(specification: Specification, feed: Feed) -> str:
         "%(over)s. A report counts for %(gap)s."
     ) % {
         "who": something(specification.get("where")),
-        "region": region_name(specification["region"]),
+        "region": region_name(specification["region"], feed),
         "within": span_of(specification["within"], feed),
         "over": duration(specification["over"], feed),
         "gap": duration(specification["gap"], feed),

@@ -30,7 +30,7 @@ def composite(specification: Specification, feed: Feed) -> str:
     else:
         text = gettext("Reports %(pattern)s, within %(within)s.") % values
     means = gettext("%(name)s means %(conditions)s")
-    meanings = listed([means % {"name": name, "conditions": _primitive(entry)} for name, entry in specification["primitives"].items()], "and")
+    meanings = listed([means % {"name": name, "conditions": _primitive(entry, feed)} for name, entry in specification["primitives"].items()], "and")
     return f"{text} {meanings}.{counting(specification)}"
 
 
@@ -43,12 +43,12 @@ def _tree(pattern: Any) -> Any:
     return translate(pattern).tree
 
 
-def _primitive(entry: Mapping[str, Any]) -> str:
+def _primitive(entry: Mapping[str, Any], feed: Feed) -> str:
     parts = [conditions(entry.get("where"))]
     begins = gettext("%(column)s begins with %(text)s")
     parts += [begins % {"column": column, "text": text} for column, text in (entry.get("prefix") or {}).items()]
     places = {"inside": gettext("in %(region)s"), "outside": gettext("outside %(region)s")}
-    parts += [words % {"region": region_name(entry[key])} for key, words in places.items() if key in entry]
+    parts += [words % {"region": region_name(entry[key], feed)} for key, words in places.items() if key in entry]
     return listed([text for text in parts if text], "and") or gettext("any event")
 
 

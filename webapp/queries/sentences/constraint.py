@@ -63,7 +63,7 @@ def _constraint(one: Mapping[str, Any], names: Sequence[str], feed: Feed) -> lis
         conditions.append(gettext("%(events)s are %(far)s apart") % {"events": _all(between, names), "far": _apart(one["distance"], feed)})
     if "inside" in one:
         lie = ngettext("%(events)s lies in %(region)s", "%(events)s lie in %(region)s", len(between))
-        conditions.append(lie % {"events": listed(between, "and"), "region": region_name(one["inside"])})
+        conditions.append(lie % {"events": listed(between, "and"), "region": region_name(one["inside"], feed)})
     return conditions + [_comparison(left, op, right) for left, op, right in one.get("compare", [])]
 
 

@@ -13,14 +13,14 @@ from webapp.queries.sentences.words import Specification, conditions, distance, 
 
 def border(specification: Specification, feed: Feed) -> str:
     """`Reports when something enters or leaves port A.`"""
-    place = place_of(specification)
+    place = place_of(specification, feed)
     moves = gettext(", also between two reports") if specification.get("segments") else ""
     return _reports(specification, [place.enters, place.leaves], moves) + options(specification, feed)
 
 
 def transition(specification: Specification, feed: Feed) -> str:
     """`Reports when something enters port A and does not leave it within 3 minutes.`"""
-    steps = _steps(place_of(specification), specification["within"], feed)
+    steps = _steps(place_of(specification, feed), specification["within"], feed)
     types = specification.get("types") or list(steps)
     return _reports(specification, [step for name, step in steps.items() if name in types], "") + options(specification, feed)
 
@@ -64,10 +64,10 @@ def _steps(place: Place, within: Any, feed: Feed) -> dict[str, str]:
     }
 
 
-def place_of(specification: Specification) -> Place:
+def place_of(specification: Specification, feed: Feed) -> Place:
     """The place or the values that the query watches."""
     if "region" in specification:
-        name = {"region": region_name(specification["region"])}
+        name = {"region": region_name(specification["region"], feed)}
         return Place(gettext("enters %(region)s") % name, gettext("leaves %(region)s") % name, gettext("comes back"), gettext("leaves again"))
     values = {"values": ranges(specification.get("ranges", {}))}
     enters, leaves = gettext("comes to have %(values)s") % values, gettext("no longer has %(values)s") % values

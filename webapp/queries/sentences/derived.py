@@ -7,18 +7,19 @@ from typing import Any
 
 from django.utils.translation import gettext
 
+from webapp.queries.sentences.kinds import kind_name
 from webapp.queries.sentences.words import Specification, listed
 
 
 def derived(specification: Specification) -> str:
-    """` An event arrival is each answer in of Port: arrivals, at its end.`; empty for a query that derives from no other."""
+    """` An event arrival is each answer “Entered” of Port: arrivals, at its end.`; empty for a query that derives from no other."""
     sources = specification.get("derive") or {}
     phrases = [_source(event, one) for event, one in sources.items()]
     return gettext(" An event %(events)s.") % {"events": listed(phrases, "and")} if phrases else ""
 
 
 def _source(event: str, one: Mapping[str, Any]) -> str:
-    values = {"event": event, "kind": one["kind"].replace("_", " "), "query": one["query"]}
+    values = {"event": event, "kind": kind_name(one["kind"]), "query": one["query"]}
     if one["at"] == "start":
-        return gettext("%(event)s is each answer %(kind)s of %(query)s, at its start") % values
-    return gettext("%(event)s is each answer %(kind)s of %(query)s, at its end") % values
+        return gettext("%(event)s is each answer “%(kind)s” of %(query)s, at its start") % values
+    return gettext("%(event)s is each answer “%(kind)s” of %(query)s, at its end") % values

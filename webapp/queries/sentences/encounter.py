@@ -19,7 +19,7 @@ def encounter(specification: Specification, feed: Feed) -> str:
     ) % {
         "pair": _pair(*((specification.get(role) or {}).get("where") for role in "ab")),
         "distance": distance(specification["distance"], feed),
-        "place": gettext(" in %(region)s") % {"region": region_name(specification["inside"])} if specification.get("inside") else "",
+        "place": gettext(" in %(region)s") % {"region": region_name(specification["inside"], feed)} if specification.get("inside") else "",
         "lasting": lasting(specification, feed),
         "every": span_of(specification["every"], feed),
         "between": between,

@@ -46,7 +46,7 @@ def _step(predicate: Any, feed: Feed) -> str:
     window = predicate.get("window")
     always = predicate.get("quantifier") == "forall"
     when = "" if window is None else f" {_when(window, feed, always)}"
-    values = {"region": region_name(predicate["inside" if inside else "outside"]), "when": when}
+    values = {"region": region_name(predicate["inside" if inside else "outside"], feed), "when": when}
     if always:
         text = gettext("stayed in %(region)s%(when)s") if inside else gettext("kept out of %(region)s%(when)s")
     else:
@@ -64,7 +64,7 @@ def _total(predicate: Any, feed: Feed) -> str:
         how_long = words % {"span": duration(predicate[bound], feed)}
     gap = predicate.get("gap")
     values = {
-        "region": region_name(predicate["inside" if inside else "outside"]),
+        "region": region_name(predicate["inside" if inside else "outside"], feed),
         "how_long": how_long,
         "when": _when(predicate["window"], feed, always=False),
         "gap": "" if gap is None else gettext(" (a report counts for %(gap)s)") % {"gap": duration(gap, feed)},
@@ -96,7 +96,7 @@ def _measure(predicate: Any, feed: Feed) -> str:
     target = predicate["distance"]
     if isinstance(target, dict) and target.get("type") == "Point":
         target = target["coordinates"]
-    name = _point(target) if isinstance(target, list) else region_name(target)
+    name = _point(target) if isinstance(target, list) else region_name(target, feed)
     furthest = predicate.get("quantifier") == "forall"
     text = gettext("its greatest distance from %(place)s %(when)s") if furthest else gettext("its least distance from %(place)s %(when)s")
     return text % {"place": name, "when": _when(predicate["window"], feed, always=False)}

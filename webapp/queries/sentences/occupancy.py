@@ -17,7 +17,7 @@ def occupancy(specification: Specification, feed: Feed) -> str:
         "who": gettext("nothing") if is_none else (at_least if op == ">=" else at_most) % {"count": n},
         "conditions": conditions(specification.get("where")),
         "are": pgettext("one thing", "is") if n == 1 or is_none else pgettext("several things", "are"),
-        "where": _place(specification),
+        "where": _place(specification, feed),
         "lasting": lasting(specification, feed),
     }
     if values["conditions"]:
@@ -29,7 +29,7 @@ def occupancy(specification: Specification, feed: Feed) -> str:
     return text + gettext(" A report counts for %(gap)s.") % {"gap": duration(specification["stale"], feed)}
 
 
-def _place(specification: Specification) -> str:
+def _place(specification: Specification, feed: Feed) -> str:
     if "region" in specification:
-        return gettext("in %(region)s") % {"region": region_name(specification["region"])}
+        return gettext("in %(region)s") % {"region": region_name(specification["region"], feed)}
     return gettext("at %(values)s") % {"values": ranges(specification.get("ranges", {}))}

@@ -25,13 +25,13 @@ _MS = (86_400_000, 3_600_000, 60_000, 1_000)
 KILOMETRE = 1_000.0
 
 
-def region_name(region: Any) -> str:
-    """`port A`, `a circle of 300 around (10, 54)`, `an area of 5 corners`."""
+def region_name(region: Any, feed: Feed) -> str:
+    """`port A`, `the circle of radius 300 m around (10, 54)`, `the area drawn with 5 corners`."""
     if isinstance(region, dict) and isinstance(region.get("region"), str):
         return str(region["region"])
     if isinstance(region, dict) and "radius" in region:
         x, y = region["center"]
-        values = {"radius": number(region["radius"]), "x": number(x), "y": number(y)}
+        values = {"radius": distance(region["radius"], feed), "x": number(x), "y": number(y)}
         return gettext("the circle of radius %(radius)s around (%(x)s, %(y)s)") % values
     if isinstance(region, dict) and region.get("type") == "MultiPolygon":
         return gettext("the %(count)s areas drawn") % {"count": len(region["coordinates"])}

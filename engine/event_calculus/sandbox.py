@@ -64,34 +64,6 @@ def run_sandbox(
     return sorted(lanes, key=lambda lane: (lane["level"], lane["fluent"], lane["args"], lane["value"] or ""))
 
 
-def explain(
-    program_text: str,
-    specification: Mapping[str, Any],
-    feed: Feed,
-    table: pa.Table,
-    *,
-    fluent: str,
-    args: Collection[str],
-    value: str | None,
-    start: int,
-    end: int | None,
-    regions: Mapping[str, Any] | None = None,
-) -> list[Lane]:
-    """The lane of one answer (an interval, or an event with value None) and those of all fluents of its entities, evaluated over the rows of `table`.
-
-    `table` must contain at least the window before `start`, up to `end` (or the last row). The answer's own lane comes first and has only the
-    answer's interval (or instant); it is missing if the answer does not follow from the rows. Lanes: see `run_sandbox`.
-    """
-    times = np.asarray(table["t"])
-    if not len(times):
-        return []
-    last = int(times.max()) if end is None else max(end, start)
-    lanes = run_sandbox(program_text, specification, feed, table, int(times.min()), last, regions=regions, entities=args)
-    own = [lane for lane in lanes if (lane["fluent"], lane["args"], lane["value"]) == (fluent, list(args), value)]
-    answer = [{**lane, "intervals": [one for one in lane["intervals"] if one["start"] == start]} for lane in own]
-    return [*(lane for lane in answer if lane["intervals"]), *(lane for lane in lanes if lane not in own)]
-
-
 def _evaluate(checked: CalculusSpecification, feed: Feed, table: pa.Table, from_t: int, to_t: int) -> Evaluation:
     """The window of the period; like in the operator, its rows include the critical points of a synopsis."""
     times = np.asarray(table["t"])

@@ -62,7 +62,7 @@ function literals(node, say) {
 }
 
 const nameOf = (called) => (ts.isIdentifier(called) ? called.text : ts.isPropertyAccessExpression(called) ? called.name.text : "");
-const isMark = (node) => ts.isCallExpression(node) && ["t", "tn", "tc"].includes(nameOf(node.expression));
+const isMark = (node) => ts.isCallExpression(node) && ["t", "tn"].includes(nameOf(node.expression));
 /** Classes, styles, keys of what is kept in the browser, selectors, ends of file names. */
 const MACHINE = /^pm:|^EPSG:|^\/|\bT\)|At\(|spatial\(|var\(--|\d(px|%)|…px|^vedette\.|\b(button|badge|state|page|overlay)-[a-z]|^[.:#[]/;
 /** Begins like a sentence or has several words. */
@@ -119,16 +119,16 @@ export function unmarked(source, names) {
 function marked(source, file) {
   const found = [];
   const visit = (node) => {
-    if (ts.isCallExpression(node) && ts.isIdentifier(node.expression) && ["t", "tn", "tc"].includes(node.expression.text)) {
+    if (ts.isCallExpression(node) && ts.isIdentifier(node.expression) && ["t", "tn"].includes(node.expression.text)) {
       const [first, second] = node.arguments;
       const name = node.expression.text;
       const needed = name === "t" ? [first] : [first, second];
       if (!needed.every((one) => one && ts.isStringLiteralLike(one)))
         throw new Error(`${file}:${lineOf(source, node)}: write the text of ${name}() as a literal`);
       found.push({
-        text: name === "tc" ? second.text : first.text,
+        text: first.text,
         plural: name === "tn" ? second.text : undefined,
-        context: name === "tc" ? first.text : "",
+        context: "",
         at: file,
       });
     }

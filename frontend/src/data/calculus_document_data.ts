@@ -38,7 +38,7 @@ export interface CalculusEntries {
  * The inputs that a `synopsis` derives from plain positions, for which the feed needs no columns. The server uses the
  * same names (engine/event_calculus/synopsis.py).
  */
-export const MADE_BY_SYNOPSIS: readonly string[] = [
+const MADE_BY_SYNOPSIS: readonly string[] = [
   "gap_start",
   "gap_end",
   "stop_start",

@@ -49,7 +49,7 @@ export function never(op: PatternNode["op"]): number | null {
 }
 
 /** Operators with any number of parts, associative from the left. */
-export function isList(op: PatternNode["op"]): boolean {
+function isList(op: PatternNode["op"]): boolean {
   return op === "sequence" || op === "and" || op === "or";
 }
 

@@ -45,7 +45,7 @@ export interface GraphEdge {
 }
 
 /** The key of two names, in the order of the variables. */
-export function edgeKey(one: string, other: string, names: readonly string[]): string {
+function edgeKey(one: string, other: string, names: readonly string[]): string {
   return names.indexOf(one) <= names.indexOf(other) ? `${one}|${other}` : `${other}|${one}`;
 }
 
@@ -123,7 +123,7 @@ function pairLines({ dt, distance, compare }: ConstraintEntry, from: string, to:
   return lines;
 }
 
-export function distanceWords({ max, min, isOpen }: DistanceEntry, feed: Feed): string {
+function distanceWords({ max, min, isOpen }: DistanceEntry, feed: Feed): string {
   const [most, least] = isOpen ? ["<", ">"] : ["≤", "≥"];
   const parts = [min === "" ? "" : `${least} ${lengthWords(min, feed)}`, max === "" ? "" : `${most} ${lengthWords(max, feed)}`].filter(
     (part) => part !== "",

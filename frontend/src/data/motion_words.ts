@@ -6,14 +6,14 @@ import { placeBefore, type MotionStep, type Place, type Span } from "./motion_da
 import type { Feed } from "../lib/shapes";
 import { t } from "../lib/texts";
 
-export function placeWords(place: Place, feed: Feed): string {
+function placeWords(place: Place, feed: Feed): string {
   if (place === null) return t("a place not chosen yet");
   if (Array.isArray(place)) return t("the point {value}", { value: place.map((one) => Number(one.toFixed(5))).join(", ") });
   if (isReference(place)) return place.region;
   return t("an area drawn ({shape})", { shape: describe(place, feed.crs === "geographic") });
 }
 
-export function spanWords(span: Span, unit: TimeUnit): string {
+function spanWords(span: Span, unit: TimeUnit): string {
   const length = span === null ? null : parseDuration(span);
   return length === null ? (span === null ? "…" : String(span)) : length === 0 ? t("now") : formatSpan(length, unit);
 }

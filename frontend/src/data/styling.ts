@@ -26,7 +26,7 @@ export interface Styling {
 
 /** Further names share the class "Other". */
 const MOST_NAMES = 8;
-export const STEPS = 5;
+const STEPS = 5;
 const NONE = t("No value");
 
 /** Classes for these values: steps if all are numbers and differ, else one for each of the most frequent names. */

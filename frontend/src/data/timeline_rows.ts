@@ -21,8 +21,8 @@ export interface TimelineRow {
   hidden: number;
 }
 
-export const QUERY_ROW_PX = 28;
-export const LANE_ROW_PX = 20;
+const QUERY_ROW_PX = 28;
+const LANE_ROW_PX = 20;
 /** With more lanes than this, intervals of a query share lanes instead of one for each grounding. */
 const MOST_OWN_LANES = 40;
 const MOST_PACKED_LANES = 24;

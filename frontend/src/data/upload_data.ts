@@ -73,7 +73,7 @@ export const inspection = record({
 });
 export type Inspection = ReturnType<typeof inspection>;
 
-export const STATES = ["uploading", "ready", "reading", "sending", "paused", "done", "cancelled", "failed"] as const;
+const STATES = ["uploading", "ready", "reading", "sending", "paused", "done", "cancelled", "failed"] as const;
 export const upload = record({
   id: string,
   name: string,

@@ -30,7 +30,7 @@ function setProp(element: HTMLElement, key: string, value: Value): void {
   }
 }
 
-export function add(parent: Node, ...children: Child[]): void {
+function add(parent: Node, ...children: Child[]): void {
   for (const child of children) {
     if (child === null || child === undefined || child === false) continue;
     parent.appendChild(child instanceof Node ? child : document.createTextNode(String(child)));
@@ -47,13 +47,6 @@ export function exchange(before: Element, after: Element): void {
   const focused = before.contains(document.activeElement) ? (document.activeElement?.id ?? "") : "";
   before.replaceWith(after);
   if (focused !== "") document.getElementById(focused)?.focus();
-}
-
-/** The element with this id; a template without it is a defect, so it throws. */
-export function byId<T extends HTMLElement>(name: string, kind: new () => T): T {
-  const found = document.getElementById(name);
-  if (!(found instanceof kind)) throw new Error(`the page has no ${kind.name} "${name}"`);
-  return found;
 }
 
 const SVG = "http://www.w3.org/2000/svg";

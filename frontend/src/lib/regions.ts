@@ -76,21 +76,6 @@ export function bounds(geometry: Geometry, geographic: boolean): Box | null {
   return around(rings(geometry, geographic, 16).flat());
 }
 
-export function rectangle(w: number, s: number, e: number, n: number): PolygonDocument {
-  return {
-    type: "Polygon",
-    coordinates: [
-      [
-        [w, s],
-        [e, s],
-        [e, n],
-        [w, n],
-        [w, s],
-      ],
-    ],
-  };
-}
-
 /** The outer ring of the first polygon without its closing point, as the coordinate table edits it. */
 export function openRing(geometry: Geometry): Ring {
   if (isCircle(geometry)) return [geometry.center];

@@ -25,11 +25,6 @@ export function t(text: string, values: Values = {}): string {
   return filled(catalogue?.texts[text]?.[0] ?? text, values);
 }
 
-/** A text with two meanings in English: `context` tells translators which one. */
-export function tc(context: string, text: string, values: Values = {}): string {
-  return filled(catalogue?.texts[`${context}\u0004${text}`]?.[0] ?? text, values);
-}
-
 /** A text about `count` things: `one` for a single one, else `other`; `{count}` is replaced by the number. */
 export function tn(one: string, other: string, count: number, values: Values = {}): string {
   const forms = catalogue?.texts[one];

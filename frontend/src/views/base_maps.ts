@@ -6,7 +6,7 @@ import { basemap } from "./basemap_view";
 import { baseMaps, fail, toast, type BaseMap } from "./shell_view";
 import { t } from "../lib/texts";
 
-export const BUNDLED = t("Coastlines");
+const BUNDLED = t("Coastlines");
 /** Over the bundled map, which shows where an archive of a region has no tiles. */
 const ABOVE = { zIndex: 2 };
 

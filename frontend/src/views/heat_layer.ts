@@ -70,7 +70,7 @@ function painted({ counts, columns, rows }: HeatGrid): HTMLCanvasElement | null 
 }
 
 /** Red, green and blue of a strength of 0 to 1. */
-export function heatColour(power: number): [number, number, number] {
+function heatColour(power: number): [number, number, number] {
   const at = Math.min(RAMP.length - 1.000001, Math.max(0, power * (RAMP.length - 1)));
   const [low, high, share] = [RAMP[Math.floor(at)]!, RAMP[Math.floor(at) + 1]!, at % 1];
   const mixed = low.map((value, channel) => Math.round(value + (high[channel]! - value) * share));

@@ -42,7 +42,7 @@ export function creationOptions(source: unknown, alone: boolean): PublicKeyCrede
   };
 }
 
-export function requestOptions(source: unknown): PublicKeyCredentialRequestOptions {
+function requestOptions(source: unknown): PublicKeyCredentialRequestOptions {
   const { publicKey } = request(source, "").request_options;
   return {
     ...(publicKey as unknown as PublicKeyCredentialRequestOptions),

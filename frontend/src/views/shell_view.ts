@@ -89,7 +89,7 @@ async function askWatches(): Promise<void> {
   }
 }
 
-export function showAlertCount(count: number): void {
+function showAlertCount(count: number): void {
   const link = document.querySelector<HTMLAnchorElement>(".rail a[href='/alerts/']");
   if (link === null) return;
   link.querySelector(".rail-count")?.remove();

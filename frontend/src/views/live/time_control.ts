@@ -20,7 +20,7 @@ export interface TimeHandlers {
 }
 
 /** Multiples of real time. */
-export const RATES = [1, 2, 5, 10, 30, 60, 120, 300, 600] as const;
+const RATES = [1, 2, 5, 10, 30, 60, 120, 300, 600] as const;
 const FIRST_RATE = 10;
 /** The share of the window that an arrow key moves. */
 const STEP = 0.02;

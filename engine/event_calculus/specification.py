@@ -10,6 +10,7 @@ from typing import Any
 
 from engine.context import COMMON_KEYS, Context
 from engine.event_calculus.compiler import compile_text
+from engine.event_calculus.empty_domains import empty_domains, without_members
 from engine.event_calculus.inputs import InputSpec, default_columns
 from engine.event_calculus.parser import ProgramRefused
 from engine.event_calculus.plan import Plan
@@ -256,7 +257,7 @@ def notices_of(document: Mapping[str, Any], feed: Feed) -> list[str]:
 def _notices(document: Mapping[str, Any], program: Program) -> list[str]:
     own = [str(Message("ignored: outputEntity; the specification names its outputs itself"))] if "outputs" in document and program.outputs else []
     empty = [] if document.get("outputs") or _default_outputs(program) else [str(Message("no answers: the program defines no fluent and no event"))]
-    return [*map(str, program.notices), *own, *empty]
+    return [*map(str, program.notices), *own, *empty, *map(without_members, empty_domains(program))]
 
 
 def _short_window(settings: Settings | None, feed: Feed) -> list[str]:

@@ -10,9 +10,12 @@ from functools import cache
 import pytest
 
 from engine.event_calculus.compiler import compile_text
+from engine.event_calculus.empty_domains import empty_domains
 from engine.event_calculus.parser import ProgramRefused, clause_texts
+from engine.event_calculus.program import EVENT
 from engine.event_calculus.specification import notices_of
 from engine.event_calculus.state import Settings
+from engine.event_calculus.syntax import Indicator
 from engine.model.feed import Crs, Feed, TimeUnit
 from tests.engine.event_calculus.test_rtec_programs import PROGRAMS, Given
 from tests.engine.event_calculus.worlds import LAST, ByEngine, Facts, Inputs, Row, on_time
@@ -126,3 +129,24 @@ def test_a_program_that_can_answer_nothing_says_so(text: str) -> None:
     assert notices_of({"program": text}, TICKS)[-1:] == expected
     assert notices_of({"program": text, "outputs": ["q"]}, TICKS)[-1:] != expected
     assert notices_of({"program": f"{text}\ninitiatedAt(f(A)=true, T) :- happensAt(q(A), T)."}, TICKS)[-1:] != expected
+
+
+OVER_A_DOMAIN = """initiatedAt(s(X)=true, T) :- happensAt(arrives(X), T).
+holdsFor(away(X)=true, I) :- holdsFor(s(X)=true, I0), complement_all([I0], I).
+grounding(away(X)=true) :- id(X).
+dynamicDomain(id(_)).
+"""
+
+
+def empty(more: str = "") -> list[Indicator]:
+    return empty_domains(compile_text(OVER_A_DOMAIN + more, inputs={"arrives": (EVENT, 1)}))
+
+
+def test_a_domain_that_nothing_fills_is_reported() -> None:
+    s_too = "grounding(s(X)=true) :- id(X).\n"
+    assert empty() == empty(s_too) == [("id", 1)]
+    assert empty("grounding(arrives(X)) :- id(X).") == []
+    assert empty(s_too + "grounding(s(X)=true) :- known(X).\nknown(a).") == []
+    assert empty(s_too + "initially(s(a)=true).") == []
+    document = {"program": OVER_A_DOMAIN, "inputs": {"arrives": {"args": ["entity"]}}}
+    assert any("fills the domain id/1" in notice for notice in notices_of(document, TICKS))

@@ -20,8 +20,15 @@ NAMES = 50
 """The maximum number of people of one event, as each recurrence repeats its names."""
 
 
-class TooManyNames(ValueError):
-    """An event names more people than take a turn together."""
+TITLE_LENGTH = 80
+"""More of an event's title, or of what is wrong in it, is not repeated in a message."""
+
+
+OF_TIMES = frozenset(["DTSTART", "DTEND", "DURATION", "RRULE", "RDATE", "EXDATE", "RECURRENCE-ID"])
+
+
+class Unreadable(ValueError):
+    """The calendar is refused; its message says what to correct."""
 
 
 def run(request: Mapping[str, Any], data: bytes) -> dict[str, Any]:
@@ -32,16 +39,56 @@ def run(request: Mapping[str, Any], data: bytes) -> dict[str, Any]:
 
     now = datetime.fromisoformat(request["now"])
     try:
+        _check_frame(data)
         calendar = icalendar.Calendar.from_ical(data)
+        _check_events(calendar)
         events = recurring_ical_events.of(calendar).between(now - timedelta(days=1), now + AHEAD)
         turns = [_turn(event, ZoneInfo(request["zone"])) for event in events[: TURNS + 1]]
-    except TooManyNames as error:
-        return {"faults": [message_of(error)]}
+    except Unreadable as error:
+        return {"faults": [message_of(error).to_json()]}
     except Exception as error:
-        return {"faults": [Message("This is not a readable iCalendar file: {why}", why=str(error)[:250] or type(error).__name__)]}
+        why = _short(str(error) or type(error).__name__)
+        return {"faults": [Message("The calendar cannot be read. Export it again as an iCalendar file (.ics). The reader says: {why}", why=why).to_json()]}
+    if not turns:
+        return {"faults": [Message("The calendar has no event in the next {days} days: add the turns, and export it again.", days=AHEAD.days).to_json()]}
     if len(turns) > TURNS:
-        return {"faults": [Message("The calendar has more than {most:,} turns in the next {days} days.", most=TURNS, days=AHEAD.days)]}
+        return {"faults": [Message("The calendar has more than {most:,} turns in the next {days} days.", most=TURNS, days=AHEAD.days).to_json()]}
     return {"turns": sorted(turns)}
+
+
+def _check_frame(data: bytes) -> None:
+    """The reader's own words about these do not say what to do."""
+    if (calendars := _lines(data, b"BEGIN:VCALENDAR")) == 0:
+        raise Unreadable(Message("This is not an iCalendar file: the line BEGIN:VCALENDAR is missing. Export the calendar as an .ics file."))
+    for part in ("VCALENDAR", "VEVENT"):
+        if _lines(data, b"END:%b" % part.encode()) < _lines(data, b"BEGIN:%b" % part.encode()):
+            raise Unreadable(Message("The calendar is not complete: a line END:{part} is missing. Export or download it again.", part=part))
+    if calendars > 1:
+        raise Unreadable(Message("The file has {count:,} calendars: export only the one with the turns.", count=calendars))
+
+
+def _lines(data: bytes, line: bytes) -> int:
+    return len(re.findall(rb"^(?:\xef\xbb\xbf)?%b[ \t\r]*$" % line, data, re.MULTILINE | re.IGNORECASE))
+
+
+def _check_events(calendar: Any) -> None:
+    for event in calendar.walk("VEVENT"):
+        title = _short(str(event.get("SUMMARY", "") or event.get("UID", "?")))
+        for name in (name for name, _ in event.errors if name in OF_TIMES):
+            raise Unreadable(
+                Message(
+                    "The event “{title}” has a {name} that cannot be read: {given}. Correct it in the calendar and export it again.",
+                    title=title,
+                    name=name,
+                    given=_short(str(event[name])),
+                )
+            )
+        if "DTSTART" not in event:
+            raise Unreadable(Message("The event “{title}” has no beginning (DTSTART). Correct it in the calendar and export it again.", title=title))
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= TITLE_LENGTH else f"{text[:TITLE_LENGTH]}…"
 
 
 def _turn(event: Any, zone: ZoneInfo) -> tuple[str, str, list[str]]:
@@ -62,5 +109,5 @@ def _names(event: Any) -> list[str]:
     title = str(event.get("SUMMARY", "")).rpartition(":")[2]
     names = [name for name in (*mails, *(part.strip() for part in re.split(r" and |,", title))) if name]
     if len(names) > NAMES:
-        raise TooManyNames(Message("An event names {count:,} people: at most {most} take a turn together.", count=len(names), most=NAMES))
+        raise Unreadable(Message("An event names {count:,} people: at most {most} take a turn together.", count=len(names), most=NAMES))
     return [name[:NAME_LENGTH] for name in names]

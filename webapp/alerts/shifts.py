@@ -20,7 +20,7 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext
 
 from engine.model.faults import refuse
-from engine.model.messages import Message, untranslated
+from engine.model.messages import Message, listed, message_from_json
 from webapp.accounts.language import language_of
 from webapp.accounts.models import Membership, Team, User
 from webapp.accounts.permissions import AnyUser
@@ -130,7 +130,7 @@ def shift_save(*, user: User, shift: Shift | None = None, calendar: str | None =
     if not turns:
         raise refuse(
             "/calendar",
-            Message("No event names a member of your teams by user name or e-mail address; named are: {names}.", names=", ".join(unknown) or "none"),
+            Message("No event names a member of your teams by user name or e-mail address; named are: {names}.", names=listed(unknown)),
         )
     saved.unknown, saved.known_until = unknown, now + AHEAD
     saved.save()
@@ -154,7 +154,7 @@ def _read(calendar: str, zone: str, now: datetime) -> list[tuple[datetime, datet
         raise refuse("/calendar", Message("Reading the calendar failed: it is damaged, or too large."))
     answer = json.loads(written)
     if "faults" in answer:
-        raise refuse("/calendar", untranslated(answer["faults"][0]))
+        raise refuse("/calendar", message_from_json(answer["faults"][0]))
     return [(datetime.fromisoformat(begin), datetime.fromisoformat(end), names) for begin, end, names in answer["turns"]]
 
 

@@ -1,5 +1,6 @@
 """Shifts from iCalendar files: a rule sends to those who are on call at the time of sending."""
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
@@ -7,16 +8,18 @@ from typing import Any
 
 import pytest
 from django.core.mail import EmailMessage
-from django.utils import timezone
+from django.utils import timezone, translation
 from rest_framework.test import APIClient
 
 from engine.model.faults import Refused
+from engine.model.messages import message_from_json
 from tests.webapp.alerts.test_lifecycle import crossing, record
 from tests.webapp.alerts.test_routing import quiet, reached
 from webapp.alerts.models import Alert, Notification, Shift, Turn
 from webapp.alerts.routing import rule_save
 from webapp.alerts.shift_calendars import run
 from webapp.alerts.shifts import shift_list, shift_save, shifts_at, shifts_warn, warning_of
+from webapp.config.wording import translated
 from webapp.queries.models import Query
 
 WEEKLY = """BEGIN:VCALENDAR
@@ -62,12 +65,37 @@ def test_invalid_calendars_are_refused_or_empty(data: bytes) -> None:
     assert "faults" in found or found["turns"] == []
 
 
+def a_calendar_of(*lines: str) -> str:
+    return "\r\n".join(["BEGIN:VCALENDAR", "VERSION:2.0", "BEGIN:VEVENT", "SUMMARY:Night: ben", *lines, "END:VEVENT", "END:VCALENDAR", ""])
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("<!DOCTYPE html>", "Dies ist keine iCalendar-Datei"),
+        (a_calendar_of("DTSTART:20261123T080000Z").removesuffix("END:VCALENDAR\r\n"), "END:VCALENDAR fehlt"),
+        (a_calendar_of("DTSTART:20261123T080000Z").replace("END:VEVENT\r\n", ""), "END:VEVENT fehlt"),
+        (2 * a_calendar_of("DTSTART:20261123T080000Z"), "2 Kalender"),
+        (a_calendar_of("DTSTART:28.11.2026 14:00"), "„Night: ben“ lässt sich DTSTART nicht lesen: 28.11.2026 14:00"),
+        (a_calendar_of("DTSTART:20261123T080000Z", "RRULE:FREQ=WEEKLY;BYDAY=XX"), "RRULE nicht lesen: FREQ=WEEKLY;BYDAY=XX"),
+        (a_calendar_of(), "hat keinen Beginn"),
+        (a_calendar_of("DTSTART:20241123T080000Z"), "in den nächsten 400 Tagen"),
+    ],
+)
+def test_a_broken_calendar_is_refused_with_the_place_and_the_remedy_in_the_readers_language(text: str, said: str) -> None:
+    faults = run({"zone": "UTC", "now": NOW.isoformat()}, text.encode())["faults"]
+    with translation.override("de"):
+        refused = translated(message_from_json(faults[0]))
+    assert said in refused
+    assert re.search("xportier|lade", refused), "the remedy"
+
+
 def test_an_event_with_thousands_of_people_is_refused_before_its_expansion() -> None:
     """80 kB of daily recurrences used to expand to 50 MB of names."""
     event = "BEGIN:VEVENT\nUID:1\nDTSTART:20261123T080000Z\nDTEND:20261123T160000Z\nRRULE:FREQ=DAILY\nSUMMARY:{}\nEND:VEVENT\n"
     for names in (",".join(f"n{n}" for n in range(51)), " and ".join(f"n{n}" for n in range(5_000))):
         found = run({"zone": "UTC", "now": NOW.isoformat()}, f"BEGIN:VCALENDAR\nVERSION:2.0\n{event.format(names)}END:VCALENDAR\n".encode())
-        assert "at most 50" in found["faults"][0]
+        assert "at most 50" in message_from_json(found["faults"][0])
 
 
 def calendar(*turns: tuple[datetime, datetime, str]) -> str:

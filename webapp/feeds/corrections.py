@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import pyarrow as pa
 from django.db import transaction
 from django.utils import timezone
 
@@ -21,11 +22,14 @@ from engine.model.faults import refuse
 from engine.model.feed import ColumnType
 from engine.model.feed import Feed as EngineFeed
 from engine.model.messages import Message
+from engine.sources.formats.chunks import column_from
+from engine.sources.reading import Reading, read_rows, reading_of
 from webapp.audit.services import record
 from webapp.config.wording import translated
 from webapp.feeds.bodies import NDJSON, read_body
 from webapp.feeds.ingest import Delivery, ingest
 from webapp.feeds.models import DeadLetter, Feed
+from webapp.feeds.playback import Move
 
 AT_ONCE = 5_000
 SHOWN = 10
@@ -33,6 +37,7 @@ COMMA_NUMBER = re.compile(r"\s*[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+\s*\Z")
 NUL = re.compile(r"(?<!\\)(\\\\)*\\u0000")
 """In JSON. PostgreSQL stores no text with it, and the row is stored before it is sent."""
 Row = Mapping[str, Any]
+LetterRow = tuple[DeadLetter, dict[str, Any]]
 
 
 @dataclass
@@ -111,9 +116,10 @@ def correct_one(*, feed: Feed, pk: int, row: Row) -> Corrected:
     return _send(feed, [(letter, dict(row))], "by hand")
 
 
-def _send(feed: Feed, rows: Sequence[tuple[DeadLetter, dict[str, Any]]], how: str) -> Corrected:
+def _send(feed: Feed, rows: Sequence[LetterRow], how: str) -> Corrected:
     corrected = _finish(feed)
-    dead = _faults(feed, [row for _, row in rows])
+    rows, unread = _in_the_feeds_columns(feed, rows)
+    dead = {**_faults(feed, [row for _, row in rows]), **unread}
     corrected.wrong = len(dead)
     corrected.problems = [{"id": rows[at][0].pk, "reason": one.reason, "detail": translated(one.detail)} for at, one in list(dead.items())[:SHOWN]]
     good = [(letter, row) for at, (letter, row) in enumerate(rows) if at not in dead]
@@ -130,6 +136,45 @@ def _send(feed: Feed, rows: Sequence[tuple[DeadLetter, dict[str, Any]]], how: st
     done = _finish(feed)
     corrected.sent, corrected.late, corrected.refused = corrected.sent + done.sent, corrected.late + done.late, corrected.refused + done.refused
     return corrected
+
+
+def _in_the_feeds_columns(feed: Feed, rows: Sequence[LetterRow]) -> tuple[list[LetterRow], dict[int, events.DeadLetter]]:
+    """Rows that still have the columns of their file or stream, read as it is read; the faults of those that cannot be, by their index."""
+    read, faults, parts = list(rows), dict[int, events.DeadLetter](), dict[str, list[int]]()
+    for at, (letter, _) in enumerate(rows):
+        parts.setdefault(letter.source, []).append(at)
+    for source, places in parts.items():
+        reading, move = _reading_of(feed, source)
+        if reading is None:
+            continue
+        named = {*reading.entity, *reading.time, reading.x, reading.y} - {""}
+        places = [at for at in places if not named.isdisjoint(rows[at][1])]
+        table = pa.table({name: column_from([_cell(rows[at][1].get(name)) for at in places]) for name in reading.sources})
+        checked = read_rows(table, reading, feed.engine_feed()).checked
+        faults |= {places[position]: letter for position, letter in zip(checked.positions, checked.dead(), strict=True)}
+        good = iter(move.moved(checked.good()).to_pylist())
+        for at in places:
+            if at not in faults:
+                read[at] = (rows[at][0], {name: value for name, value in next(good).items() if value is not None})
+    return read, faults
+
+
+def _reading_of(feed: Feed, source: str) -> tuple[Reading | None, Move]:
+    """What the columns of a letter's file or connector mean, as far as that is known, and how the file's times are moved."""
+    kind, _, name = source.partition(":")
+    if kind == "upload":
+        upload = feed.uploads.filter(name=name).exclude(reading={}).order_by("-created_at").first()
+        if upload is not None:
+            return reading_of(upload.reading), Move(upload.moved_since, upload.moved_to, upload.rate) if upload.as_now else Move()
+    if kind == "connector":
+        connector = feed.connectors.filter(name=name).exclude(reading={}).first()
+        if connector is not None:
+            return reading_of({**connector.reading, "kind": "json"}), Move()
+    return None, Move()
+
+
+def _cell(value: Any) -> Any:
+    return json.dumps(value) if isinstance(value, dict | list) else value
 
 
 def _faults(feed: Feed, rows: Sequence[Row]) -> dict[int, events.DeadLetter]:

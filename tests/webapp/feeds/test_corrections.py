@@ -10,7 +10,7 @@ import pytest
 from rest_framework.test import APIClient
 
 from webapp.feeds import corrections
-from webapp.feeds.models import DeadLetter
+from webapp.feeds.models import Connector, DeadLetter, Upload
 from webapp.feeds.recent import newest_rows
 from webapp.feeds.selectors import feed_counters, feed_list
 
@@ -68,6 +68,34 @@ def test_one_dead_letter_is_repaired_by_hand(
     assert correct(client, id=letters[2].pk, row=right).status_code == 400, "it was sent already"
     for wrong in ({}, {"rule": "magic"}, {"id": 1}, {"id": 1, "row": {}, "rule": "as_is"}):
         assert correct(client, **wrong).status_code == 400, wrong
+
+
+READING = {
+    "kind": "csv", "delimiter": ";", "decimal": ",", "entity": ["Gerät"], "time": ["Zeit"], "x": "Ost", "y": "Nord", "crs": "plane",
+    "time_format": "%d.%m.%Y %H:%M", "zone": "Europe/Berlin", "attributes": [{"source": "km/h", "name": "speed", "type": "float"}],
+}  # fmt: skip
+AT = 1_795_870_800_000
+"""28 November 2026, 13:00 in UTC."""
+
+
+@pytest.mark.parametrize("by", ["upload", "connector"])
+def test_rows_of_a_file_or_stream_are_corrected_in_its_own_columns(
+    feed: Any, by: str, people: SimpleNamespace, client_of: Callable[..., APIClient], log_form: str
+) -> None:
+    """They were read as rows of a request: "the row has no entity", whatever was corrected."""
+    if by == "upload":
+        Upload.objects.create(owner=people.owner, feed=feed, name="L.csv", size=1, reading=READING)
+    else:
+        Connector.objects.create(feed=feed, name="L.csv", kind="mqtt", reading={key: READING[key] for key in READING if key != "delimiter"})
+    row = {"Gerät": "ST-1", "Zeit": "heute", "Ost": "1,5", "Nord": "2", "km/h": "3,25"}
+    made = [DeadLetter.objects.create(feed=feed, reason="wrong_type", row=row, source=f"{by}:L.csv") for _ in range(3)]
+    client = client_of(people.operator)
+    wrong = correct(client, id=made[0].pk, row={**row, "Zeit": "28.11."}).json()
+    assert wrong["wrong"] == 1 and "'Zeit' holds no time" in wrong["problems"][0]["detail"]
+    assert correct(client, id=made[0].pk, row={**row, "Zeit": "28.11.2026 14:00"}).json()["sent"] == 1
+    assert correct(client, id=made[1].pk, row={"entity": "own", "t": AT, "x": 1, "y": 2}).json()["sent"] == 1, "in the feed's columns as well"
+    assert correct(client, rule="as_is").json()["wrong"] == 1
+    assert stored(feed) == [("ST-1", AT, 1.5, 2.0, 3.25), ("own", AT, 1.0, 2.0, None)]
 
 
 def test_repaired_rows_are_sent_once_despite_a_crash(feed: Any, letters: list[DeadLetter], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -49,6 +50,11 @@ def test_a_user_is_invited_promoted_demoted_and_removed(site: Site) -> None:
         newcomer.goto(f"{site.address}/teams/")
         newcomer.get_by_text("ada", exact=True).wait_for()
         assert newcomer.get_by_role("button", name="Remove ada from watch").count() == 0, "a viewer removes nobody"
+        newcomer.goto(f"{site.address}/account/")
+        newcomer.get_by_text("No shift yet").wait_for()
+        assert newcomer.get_by_text("you need the role operator in a team").count() == 3
+        assert newcomer.get_by_role("button", name=re.compile("New (channel|rule|shift)")).count() == 0, "each was refused at the end of its form"
+        newcomer.goto(f"{site.address}/teams/")
 
         page.reload()
         page.get_by_label("Role of bo").select_option("analyst")

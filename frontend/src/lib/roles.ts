@@ -6,3 +6,8 @@ import type { Me } from "./shapes";
 export function mayMake(reader: Pick<Me, "superuser" | "teams">): boolean {
   return reader.superuser || reader.teams.some(({ role }) => role !== "viewer");
 }
+
+/** Whether the reader may make feeds, channels, rules and shifts. */
+export function mayOperate(reader: Pick<Me, "superuser" | "teams">): boolean {
+  return reader.superuser || reader.teams.some(({ role }) => role === "operator" || role === "admin");
+}

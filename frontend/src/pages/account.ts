@@ -7,6 +7,7 @@ import { quotas } from "../data/quota_data";
 import { roleName } from "../data/team_data";
 import { scopeName, SCOPES } from "../data/token_data";
 import { setSoundFrom, setTheme, setWantsNotifications, soundFrom, theme, wantsNotifications, type Theme } from "../lib/preferences";
+import { mayOperate } from "../lib/roles";
 import { trySound } from "../lib/sound";
 import { formatAgo, formatMoment } from "../lib/time";
 import { UNIT_NAMES, UNITS } from "../lib/units";
@@ -442,17 +443,22 @@ body.append(
 
 // ---- Channels
 
+/** The button, if the reader may make such a thing. */
+const ifOperator = (make: HTMLElement): HTMLElement | null => (mayOperate(shell.me) ? make : null);
+/** What the panel says, and why there is no button. */
+const orWhyNot = (text: string): string =>
+  mayOperate(shell.me) ? text : `${text} ${t("To make one, you need the role operator in a team.")}`;
 const channels = new ChannelsView(shell.me, loadQuotas);
 const here = button(t("Notify this browser"), { icon: "bell-ring", kind: "button-sm", onClick: () => void channels.notifyHere(here) });
 body.append(
   panel(
     t("Channels"),
-    t("Where alerts go besides this page."),
+    orWhyNot(t("Where alerts go besides this page.")),
     h(
       "div",
       { class: "row row-wrap" },
       here,
-      button(t("New channel"), { icon: "plus", kind: "button-sm", onClick: () => channels.openNew() }),
+      ifOperator(button(t("New channel"), { icon: "plus", kind: "button-sm", onClick: () => channels.openNew() })),
     ),
     "channels",
     channels.element,
@@ -468,12 +474,12 @@ const rules = new RulesView(
 body.append(
   panel(
     t("Rules"),
-    t("Which alerts go to which channels, besides those that a channel subscribes to."),
+    orWhyNot(t("Which alerts go to which channels, besides those that a channel subscribes to.")),
     h(
       "div",
       { class: "row" },
       button(t("The last day"), { icon: "history", kind: "button-sm", onClick: () => void rules.openDryRun() }),
-      button(t("New rule"), { icon: "plus", kind: "button-sm", onClick: () => void rules.openNew() }),
+      ifOperator(button(t("New rule"), { icon: "plus", kind: "button-sm", onClick: () => void rules.openNew() })),
     ),
     "rules",
     rules.element,
@@ -486,8 +492,8 @@ const shifts = new ShiftsView(shell.me);
 body.append(
   panel(
     t("Shifts"),
-    t("Who is on call when. Rules can send to a shift: to the personal channels of the people on call."),
-    button(t("New shift"), { icon: "plus", kind: "button-sm", onClick: () => shifts.openForm() }),
+    orWhyNot(t("Who is on call when. Rules can send to a shift: to the personal channels of the people on call.")),
+    ifOperator(button(t("New shift"), { icon: "plus", kind: "button-sm", onClick: () => shifts.openForm() })),
     "shifts",
     shifts.element,
   ),

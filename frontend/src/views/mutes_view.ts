@@ -6,6 +6,7 @@ import { call, getAll, post } from "../lib/api";
 import { boolean, id, otherwise, record, string } from "../lib/parse";
 import { button, h, replace } from "../lib/dom";
 import { formatMoment, fromWall, zoneName, type Zone } from "../lib/time";
+import { mayMake } from "../lib/roles";
 import { openDialog } from "./dialog_view";
 import { fail, toast } from "./shell_view";
 
@@ -163,7 +164,10 @@ export async function openMutes(me: Me, onDone: () => void): Promise<void> {
     dialog.close();
     openPlan(me, onDone).catch(fail);
   };
-  dialog.foot.append(button(t("New mute"), { icon: "plus", onClick: plan }), button(t("Close"), { onClick: dialog.close }));
+  dialog.foot.append(
+    ...(mayMake(me) ? [button(t("New mute"), { icon: "plus", onClick: plan })] : []),
+    button(t("Close"), { onClick: dialog.close }),
+  );
   const show = async (): Promise<void> => {
     const mutes = await getAll("mutes/?page_size=200", muteRow, 200);
     replace(
@@ -173,7 +177,9 @@ export async function openMutes(me: Me, onDone: () => void): Promise<void> {
             h(
               "p",
               { class: "muted" },
-              t("Nothing is muted. Open an alert to mute its query, its region or who is in it; plan maintenance with New mute."),
+              mayMake(me)
+                ? t("Nothing is muted. Open an alert to mute its query, its region or who is in it; plan maintenance with New mute.")
+                : t("Nothing is muted. To mute something, you need the role analyst in a team."),
             ),
           ]
         : mutes.map((one) => item(one))),

@@ -24,6 +24,7 @@ TITLE_LENGTH = 80
 """More of an event's title, or of what is wrong in it, is not repeated in a message."""
 
 
+BETWEEN_NAMES = re.compile(r" and | und |[,;&/]")
 OF_TIMES = frozenset(["DTSTART", "DTEND", "DURATION", "RRULE", "RDATE", "EXDATE", "RECURRENCE-ID"])
 
 
@@ -48,9 +49,13 @@ def run(request: Mapping[str, Any], data: bytes) -> dict[str, Any]:
         return {"faults": [message_of(error).to_json()]}
     except Exception as error:
         why = _short(str(error) or type(error).__name__)
-        return {"faults": [Message("The calendar cannot be read. Export it again as an iCalendar file (.ics). The reader says: {why}", why=why).to_json()]}
+        return {
+            "faults": [Message("The calendar cannot be read. Export it again as an iCalendar file (.ics). The reader says: {why}", why=why).to_json()]
+        }
     if not turns:
-        return {"faults": [Message("The calendar has no event in the next {days} days: add the turns, and export it again.", days=AHEAD.days).to_json()]}
+        return {
+            "faults": [Message("The calendar has no event in the next {days} days: add the turns, and export it again.", days=AHEAD.days).to_json()]
+        }
     if len(turns) > TURNS:
         return {"faults": [Message("The calendar has more than {most:,} turns in the next {days} days.", most=TURNS, days=AHEAD.days).to_json()]}
     return {"turns": sorted(turns)}
@@ -103,11 +108,11 @@ def _moment(value: date, zone: ZoneInfo) -> str:
 
 
 def _names(event: Any) -> list[str]:
-    """The people of the event: e-mail addresses of attendees, and the parts of its title after a colon, if there is one."""
+    """The people of the event: e-mail addresses of attendees, and the names in its title, after a colon if there is one."""
     attending = event.get("ATTENDEE", [])
     mails = [str(one).lower().removeprefix("mailto:") for one in (attending if isinstance(attending, list) else [attending])]
     title = str(event.get("SUMMARY", "")).rpartition(":")[2]
-    names = [name for name in (*mails, *(part.strip() for part in re.split(r" and |,", title))) if name]
+    names = [name for name in (*mails, *(part.strip() for part in BETWEEN_NAMES.split(title))) if name]
     if len(names) > NAMES:
         raise Unreadable(Message("An event names {count:,} people: at most {most} take a turn together.", count=len(names), most=NAMES))
     return [name[:NAME_LENGTH] for name in names]

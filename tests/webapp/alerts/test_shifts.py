@@ -65,6 +65,12 @@ def test_invalid_calendars_are_refused_or_empty(data: bytes) -> None:
     assert "faults" in found or found["turns"] == []
 
 
+@pytest.mark.parametrize("title", ["Nacht: ann und ben", "Night: ann and ben", "ann, ben", "ann & ben", "Dienst: ann/ben", "ann; ben"])
+def test_names_in_a_title_are_separated_as_people_write_them(title: str) -> None:
+    event = a_calendar_of("DTSTART:20261124T080000Z", "DTEND:20261124T160000Z").replace("Night: ben", title.replace(",", "\\,").replace(";", "\\;"))
+    assert [names for _, _, names in run({"zone": "UTC", "now": NOW.isoformat()}, event.encode())["turns"]] == [["ann", "ben"]]
+
+
 def a_calendar_of(*lines: str) -> str:
     return "\r\n".join(["BEGIN:VCALENDAR", "VERSION:2.0", "BEGIN:VEVENT", "SUMMARY:Night: ben", *lines, "END:VEVENT", "END:VCALENDAR", ""])
 

@@ -252,21 +252,28 @@ class _Rows:
                     "column {x} holds no {form}: {remedy}", x=repr(reading.x), form=IN_ONE[reading.place_format], remedy=_remedy(reading.place_format)
                 ),
             )
-            named = Message("in column {column} longitude must lie in [-180, 180] and latitude in [-90, 90]", column=repr(reading.x))
-            remedy = Message("correct the value, or choose another form of places or another coordinate reference system")
+            outside_earth = Message(
+                "in column {column} longitude must lie in [-180, 180] and latitude in [-90, 90]: "
+                "correct the value, or choose another form of places or another coordinate reference system",
+                column=repr(reading.x),
+            )
         elif reading.x and reading.y:
             x, y = self._number(reading.x), self._number(reading.y)
             if reading.place_format in SCALED:
                 x, y = x / SCALED[reading.place_format], y / SCALED[reading.place_format]
-            named = Message("longitude {x} must lie in [-180, 180] and latitude {y} in [-90, 90]", x=repr(reading.x), y=repr(reading.y))
-            remedy = Message("correct the value, exchange the two columns, or choose another coordinate reference system or sign for decimals")
+            outside_earth = Message(
+                "longitude {x} must lie in [-180, 180] and latitude {y} in [-90, 90]: "
+                "correct the value, exchange the two columns, or choose another coordinate reference system or sign for decimals",
+                x=repr(reading.x),
+                y=repr(reading.y),
+            )
         else:
             return {}
         if reading.crs == UTM:
             question = Message("the coordinates look like UTM, and nothing says which zone: choose the zone, or another coordinate reference system")
             self.note(np.isfinite(x) & np.isfinite(y), Reason.OUT_OF_RANGE, question)
         elif reading.crs == WGS84:
-            self.note((np.abs(x) > 180) | (np.abs(y) > 90), Reason.OUT_OF_RANGE, Message("{named}: {remedy}", named=named, remedy=remedy))
+            self.note((np.abs(x) > 180) | (np.abs(y) > 90), Reason.OUT_OF_RANGE, outside_earth)
         elif reading.crs != PLANE:
             finite = np.isfinite(x) & np.isfinite(y)
             x, y = _transformer(reading.crs).transform(x, y)

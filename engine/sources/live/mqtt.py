@@ -384,9 +384,9 @@ def check(settings: Settings) -> dict[str, str]:
     for one in template.filters:
         levels = one.split("/")
         if any(("#" in level and (level != "#" or at + 1 < len(levels))) or ("+" in level and level != "+") for at, level in enumerate(levels)):
-            return {"topic": f"{one}: + and # stand for whole levels, and # for the last one."}
+            return {"topic": Message("{topic}: + and # stand for whole levels, and # for the last one.", topic=one[:200])}
         if "{" in one or "}" in one or len(one.encode()) > 60_000:
-            return {"topic": f"{one}: a name in brackets stands for a whole level: letters, digits and _."}
+            return {"topic": Message("{topic}: a name in brackets stands for a whole level: letters, digits and _.", topic=one[:200])}
     if settings["share"] and (settings["version"] != "5" or any(sign in settings["share"] for sign in "/+#")):
         return {"share": "Shared subscriptions are of MQTT 5; the group is one word without /, + and #."}
     return {}

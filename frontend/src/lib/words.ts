@@ -28,6 +28,26 @@ export function answerTitle(entities: readonly string[], kind: string): string {
   return entities.length === 0 ? kindName(kind) : `${[...new Set(entities)].join(t(" and "))}: ${inSentence(kindName(kind))}`;
 }
 
+const REASONS: Record<string, string> = {
+  malformed: t("Not readable"),
+  missing_entity: t("Without an entity"),
+  missing_t: t("Without a time"),
+  wrong_type: t("Wrong type"),
+  t_out_of_range: t("Time out of range"),
+  not_finite: t("Not a finite number"),
+  out_of_range: t("Place out of range"),
+  half_position: t("Half a place"),
+  ends_before_start: t("Ends before it begins"),
+  reserved_event: t("Reserved name of an event"),
+  future: t("Too far in the future"),
+  late: t("Too late"),
+};
+
+/** Why a row is refused, in a few words. */
+export function reasonName(reason: string): string {
+  return REASONS[reason] ?? kindName(reason);
+}
+
 /** The version that gave an answer, and whether the query has changed since. */
 export function versionWords({ version, unchanged }: { version: number; unchanged: boolean }): string {
   return unchanged ? t("version {version}", { version }) : t("version {version}; the query was changed since", { version });

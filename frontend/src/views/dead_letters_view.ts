@@ -5,7 +5,7 @@ import { ApiError, get, page, post } from "../lib/api";
 import { button, empty, h, icon, replace } from "../lib/dom";
 import { integer, isObject, list, otherwise, record, string } from "../lib/parse";
 import { formatMoment, formatNumber, type Zone } from "../lib/time";
-import { kindName } from "../lib/words";
+import { capitalised, reasonName } from "../lib/words";
 import { openDialog } from "./dialog_view";
 import { fail, toast } from "./shell_view";
 import { t } from "../lib/texts";
@@ -63,8 +63,9 @@ export async function showDeadLetters(feed: FeedStatus, zone: Zone): Promise<voi
         refused > 0 ? t("{refused} refused by the feed's clock", { refused: formatNumber(refused) }) : "",
         left > 0 ? t("{left} left: send again", { left: formatNumber(left) }) : "",
       ].filter((part) => part !== "");
-      showResult(`${parts.join(", ")}.${problems[0] === undefined ? "" : ` ${problems[0].detail}.`}`, sent > 0);
-      await load();
+      showResult(`${parts.join(", ")}.${problems[0] === undefined ? "" : ` ${capitalised(problems[0].detail)}.`}`, sent > 0);
+      // What was typed is kept until it is right.
+      if (sent > 0) await load();
       return sent > 0;
     } catch (error) {
       if (error instanceof ApiError && error.faults[0] !== undefined) showResult(error.faults[0].message, false);
@@ -77,7 +78,7 @@ export async function showDeadLetters(feed: FeedStatus, zone: Zone): Promise<voi
     const waiting = rows.filter((row) => row.sent_at === null);
     const reasons = [...new Set(waiting.map((row) => row.reason))];
     const badges = reasons.map((reason) =>
-      h("span", { class: "badge badge-high" }, `${kindName(reason)} × ${waiting.filter((row) => row.reason === reason).length}`),
+      h("span", { class: "badge badge-high" }, `${reasonName(reason)} × ${waiting.filter((row) => row.reason === reason).length}`),
     );
     const mayMend = feed.editable && rows.some((row) => isMendable(row) && row.reason !== "late");
     return [
@@ -111,7 +112,7 @@ function letter(row: DeadLetter, zone: Zone, send: Send | null): HTMLElement {
     h(
       "div",
       { class: "row spread" },
-      h("strong", {}, kindName(row.reason)),
+      h("strong", {}, reasonName(row.reason)),
       h("span", { class: "small faint num" }, formatMoment(row.received_at, "ms", zone)),
     ),
     h(

@@ -8,12 +8,15 @@ from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from django.utils import translation
 from rest_framework.test import APIClient
 
 from engine.model.faults import unknown_name
 from engine.model.messages import PLACE, Message, either, message_from_json
+from engine.sources.reading import read_rows, reading_of
+from webapp.config.framework_texts import TEXTS as FRAMEWORK_TEXTS
 from webapp.config.wording import _forms, translated
 
 
@@ -32,6 +35,23 @@ def test_values_are_placed_as_the_translation_orders_them(german: None) -> None:
 def test_messages_within_messages_are_translated(german: None) -> None:
     said = Message("unexpected {found}; expected {expected}", found="'x'", expected=either([Message("a number"), Message("a name")]))
     assert translated(said) == "'x' ist hier unerwartet; erwartet: eine Zahl oder ein Name"
+
+
+def test_frameworks_address_the_reader_as_the_pages_do(german: None) -> None:
+    said = [translation.gettext(text) for text in FRAMEWORK_TEXTS]
+    assert set(said).isdisjoint(FRAMEWORK_TEXTS)
+    assert not [text for text in said if re.search(r"\b([Gg]ib|[Dd]u|[Dd]eine?|[Ss]telle)\b", text)]
+
+
+@pytest.mark.parametrize("form", ["numbers", "lat_lon"])
+def test_a_place_off_the_earth_is_said_in_one_language(german: None, form: str) -> None:
+    """Stored, its two parts were not recognised."""
+    reading = reading_of({"kind": "csv", "x": "Ort", "y": "Breite", "place_format": form, "entity": ["id"], "time": ["t"]})
+    rows = pa.table({"id": ["a"], "t": ["2026-11-28T14:00:00Z"], "Ort": ["1" if form == "numbers" else "152.5, 1"], "Breite": ["152.5"]})
+    (letter,) = read_rows(rows, reading, reading.feed("made")).checked.dead()
+    said = translated(str.__str__(letter.detail))
+    assert "muss die Länge in" in said or "muss in [-180, 180] liegen" in said
+    assert "Berichtigen Sie den Wert" in said
 
 
 def test_numbers_are_grouped_as_the_language_groups_them(german: None) -> None:

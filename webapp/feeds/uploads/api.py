@@ -22,7 +22,7 @@ from webapp.audit.services import record
 from webapp.config.errors import faults_body
 from webapp.config.openapi import schema_of
 from webapp.config.parsers import Json
-from webapp.config.wording import TranslatedField
+from webapp.config.wording import TranslatedField, translated
 from webapp.feeds.api import FeedSerializer
 from webapp.feeds.models import Feed, Upload, UploadState
 from webapp.feeds.selectors import upload_list
@@ -213,7 +213,8 @@ class UploadView(OwnedView):
 
     def _look(self, upload: Upload, chosen: dict[str, Any], into: Any) -> Inspection:
         path = store.file_of(upload)
-        return inspect(path, upload.name, chosen) if into is None else inspect_for(self._feed(into), path, upload.name, chosen)
+        found = inspect(path, upload.name, chosen) if into is None else inspect_for(self._feed(into), path, upload.name, chosen)
+        return {**found, "faults": [{**fault, "problem": translated(fault["problem"])} for fault in found["faults"]]}
 
     def _feed(self, name: Any) -> Feed:
         """The feed of this name, to which the user may add. Raises Refused."""

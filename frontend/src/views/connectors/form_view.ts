@@ -75,6 +75,8 @@ export function openForm(feed: FeedStatus, kinds: readonly ConnectorKind[], curr
       found,
       ...rest.map((one) => h("p", { class: "notice notice-high", role: "alert" }, icon("triangle-alert"), h("span", {}, one.message))),
     );
+    // The form is longer than the dialog.
+    (dialog.body.querySelector(".fault") ?? found).scrollIntoView({ block: "nearest" });
   };
   const test = button(t("Test"), {
     icon: "activity",
@@ -92,6 +94,7 @@ export function openForm(feed: FeedStatus, kinds: readonly ConnectorKind[], curr
           );
           reading.offer(trial);
           replace(found, ...trialView(trial));
+          found.scrollIntoView({ block: "nearest" });
         }, refused)
         .finally(() => (test.disabled = false));
     },

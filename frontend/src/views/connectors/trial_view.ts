@@ -3,6 +3,7 @@
 import { h, icon } from "../../lib/dom";
 import type { Trial } from "../../data/connector_data";
 import { t } from "../../lib/texts";
+import { reasonName } from "../../lib/words";
 
 export function trialView(trial: Trial): HTMLElement[] {
   if (trial.said !== "") return [h("p", { class: "notice" }, icon("info"), h("span", {}, trial.said))];
@@ -13,7 +14,7 @@ export function trialView(trial: Trial): HTMLElement[] {
     table(trial.records.slice(0, 5)),
     h("h3", { class: "section-title" }, trial.rows.length === 0 ? t("It could not be read as a row") : t("Rows of the feed")),
     ...(trial.rows.length === 0 ? [] : [table(trial.rows.slice(0, 5))]),
-    ...trial.dead.slice(0, 5).map((one) => h("p", { class: "small muted" }, `${one.reason}: ${one.detail}`)),
+    ...trial.dead.slice(0, 5).map((one) => h("p", { class: "small muted" }, `${reasonName(one.reason)}: ${one.detail}`)),
   ];
 }
 

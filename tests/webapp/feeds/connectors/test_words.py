@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from rest_framework.test import APIClient
@@ -34,3 +35,23 @@ def test_fields_of_connectors_are_in_the_language_of_the_user(people: SimpleName
     assert kafka["fields"][0]["hint"] == "host:9092, durch Kommas getrennt." and kafka["guarantee"].startswith("Genau einmal")
     texts = {one[key] for kind in translated for one in kind["fields"] for key in ("label", "hint")} - {""}
     assert texts & set(TEXTS) <= NO_WORDS
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "said"),
+    [
+        ("mqtt", {"host": "127.0.0.1", "topic": "yard/#/x"}, "yard/#/x: + und # stehen für ganze Ebenen"),
+        ("mqtt", {"host": "127.0.0.1", "topic": "yard/x{id}"}, "yard/x{id}: Ein Name in Klammern"),
+        ("poll", {"url": "ftp://example.org"}, "Sie muss mit https:// oder http:// beginnen"),
+    ],
+)
+@pytest.mark.services
+@pytest.mark.django_db
+def test_faults_of_settings_are_in_the_language_of_the_user(
+    feed: Any, people: SimpleNamespace, client_of: Callable[..., APIClient], kind: str, given: dict[str, str], said: str
+) -> None:
+    people.operator.language = "de"
+    people.operator.save()
+    asked = {"feed": feed.name, "kind": kind, "settings": given, "reading": {"entity": ["id"], "time": ["received"]}}
+    answered = client_of(people.operator).post("/api/v1/connectors/trial", asked, format="json")
+    assert answered.json()["faults"][0]["message"].startswith(said)

@@ -319,3 +319,11 @@ def test_a_fault_far_into_a_file_is_a_dead_letter_with_its_line(client: APIClien
     assert run(Loads(), Upload.objects.get()).dead == 2
     letters = {letter.line: letter.detail for letter in DeadLetter.objects.all()}
     assert "a quote is opened and not closed" in letters[40_002] and "choose another encoding" in letters[50_002]
+
+
+def test_rows_that_cannot_be_used_are_explained_in_the_language_of_the_user(client: APIClient, people: SimpleNamespace) -> None:
+    people.operator.language = "de"
+    people.operator.save()
+    address = uploaded(client, CSV.splitlines(keepends=True)[0] + b"a,yesterday,1,1,1\n")
+    found = client.post(f"{address}inspection", {"reading": {"time": ["time"], "time_format": "%d.%m.%Y %H:%M"}}, format="json").json()
+    assert "enthält keine Zeit" in found["faults"][0]["problem"]

@@ -13,8 +13,10 @@ WHO = (
 )  # fmt: skip
 WHEN = (
     "t", "time", "timestamp", "datetime", "date_time", "basedatetime", "ts", "when", "epoch", "utc", "time_utc", "recorded_at", "created_at",
-    "received_at", "fixtime", "position_time", "date", "frame", "tick",
+    "received_at", "fixtime", "position_time", "zeitstempel", "zeitpunkt", "zeit", "date", "datum", "frame", "tick",
 )  # fmt: skip
+DAY, CLOCK = ("date", "day", "datum"), ("time", "hour", "clock", "time_of_day", "uhrzeit", "zeit")
+"""A day and a time of day in columns of their own."""
 EASTWARD = (
     "x", "lon", "lng", "long", "longitude", "lon_deg", "easting", "east", "eastings", "location_long", "position_lon", "coord_x", "utm_x", "xcoord",
     "laenge", "lange", "l_nge", "ostwert", "rechtswert", "longitud",

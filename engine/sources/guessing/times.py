@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.sources.guessing.names import WHEN, WHO, named_column, plain
+from engine.sources.guessing.names import CLOCK, DAY, WHEN, WHO, named_column, plain
 from engine.sources.guessing.values import TRIED_ROWS, is_text
 from engine.sources.reading import DATED, ISO, Reading, joined_times, numbers_of, times_of
 
@@ -28,7 +28,7 @@ def with_time(columns: Mapping[str, pa.Array], reading: Reading, *, fixed: bool)
             return reading
         column = time_columns[0] if len(time_columns) == 1 else joined_times(time_columns)
         return replace(reading, time_format=format_of(column, reading)[0])
-    day, clock = named_column(columns, ("date", "day")), named_column(columns, ("time", "hour", "clock", "time_of_day"))
+    day, clock = named_column(columns, DAY), named_column(columns, CLOCK)
     if (
         day
         and clock

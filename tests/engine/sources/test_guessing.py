@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import datetime
+from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from openpyxl import Workbook
 
 from engine.model.faults import Refused
 from engine.sources.files import Unreadable
@@ -56,6 +57,26 @@ def test_a_table_with_german_conventions_is_guessed(tmp_path: Path) -> None:
     assert found["fault_count"] == 0 and len(rows) == 30
     assert first(rows, "entity", "t", "x", "y") == ["Möwe 0", T0, 10.0, 54.5]
     assert {one["name"]: one["type"] for one in found["reading"]["attributes"]}["geschw_kn"] == "float"
+
+
+@pytest.mark.parametrize("clock", ["Uhrzeit", "Zeit"])
+@pytest.mark.parametrize("kind", ["csv", "xlsx"])
+def test_a_german_day_and_time_of_day_in_two_columns_are_one_time(tmp_path: Path, kind: str, clock: str) -> None:
+    """Every row had the midnight of its day."""
+    heads, minutes = ["Stapler", "Datum", clock, "Länge", "Breite"], range(20)
+    path = tmp_path / f"moves.{kind}"
+    if kind == "csv":
+        written(path, ";".join(heads) + "\n" + "".join(f"S1;02.01.2026;10:{n:02};13,4;52,5\n" for n in minutes))
+    else:
+        book = Workbook()
+        assert book.active is not None
+        book.active.append(heads)
+        for n in minutes:
+            book.active.append(["S1", date(2026, 1, 2), time(10, n), 13.4, 52.5])
+        book.save(path)
+    found, rows = looked(path)
+    assert found["reading"]["time"] == ["Datum", clock]
+    assert [row["t"] for row in rows] == [T0 + 60_000 * n for n in minutes]
 
 
 def test_a_short_german_table_whose_things_are_in_a_column_kennung(tmp_path: Path) -> None:
@@ -195,9 +216,8 @@ RECORDS = [{"device": {"id": "Ada"}, "time": T0 + n * 10_000, "lon": 13.4 + n / 
 
 
 def _excel(path: Path) -> None:
-    import openpyxl
 
-    book = openpyxl.Workbook()
+    book = Workbook()
     sheet = book.active
     assert sheet is not None
     sheet.append(["name", "time", "lon", "lat"])

@@ -291,8 +291,10 @@ def _checked_url(*schemes: str) -> Callable[[Settings], dict[str, str]]:
             is_right = False
         text = settings["url"]
         if not is_right or not text.isascii() or any(ord(sign) <= 32 for sign in text) or "@" in parts.netloc:
-            begins = {"first": schemes[0], "second": schemes[1]}
-            return {"url": Message("It must begin with {first}:// or {second}:// and name a host, without user and password.", **begins)}
+            first, second = schemes
+            return {
+                "url": Message("It must begin with {first}:// or {second}:// and name a host, without user and password.", first=first, second=second)
+            }
         if any(ord(sign) < 32 or ord(sign) > 126 for sign in settings["authorization"]):
             return {"authorization": "Only printable ASCII characters."}
         problem = path_problem(settings.get("path") or "@")

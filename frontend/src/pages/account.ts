@@ -7,7 +7,7 @@ import { quotas } from "../data/quota_data";
 import { roleName } from "../data/team_data";
 import { scopeName, SCOPES } from "../data/token_data";
 import { setSoundFrom, setTheme, setWantsNotifications, soundFrom, theme, wantsNotifications, type Theme } from "../lib/preferences";
-import { mayOperate } from "../lib/roles";
+import { mayOperate, orWhyNot } from "../lib/roles";
 import { trySound } from "../lib/sound";
 import { formatAgo, formatMoment } from "../lib/time";
 import { UNIT_NAMES, UNITS } from "../lib/units";
@@ -443,17 +443,13 @@ body.append(
 
 // ---- Channels
 
-/** The button, if the reader may make such a thing. */
 const ifOperator = (make: HTMLElement): HTMLElement | null => (mayOperate(shell.me) ? make : null);
-/** What the panel says, and why there is no button. */
-const orWhyNot = (text: string): string =>
-  mayOperate(shell.me) ? text : `${text} ${t("To make one, you need the role operator in a team.")}`;
 const channels = new ChannelsView(shell.me, loadQuotas);
 const here = button(t("Notify this browser"), { icon: "bell-ring", kind: "button-sm", onClick: () => void channels.notifyHere(here) });
 body.append(
   panel(
     t("Channels"),
-    orWhyNot(t("Where alerts go besides this page.")),
+    orWhyNot(shell.me, t("Where alerts go besides this page.")),
     h(
       "div",
       { class: "row row-wrap" },
@@ -474,7 +470,7 @@ const rules = new RulesView(
 body.append(
   panel(
     t("Rules"),
-    orWhyNot(t("Which alerts go to which channels, besides those that a channel subscribes to.")),
+    orWhyNot(shell.me, t("Which alerts go to which channels, besides those that a channel subscribes to.")),
     h(
       "div",
       { class: "row" },
@@ -492,7 +488,7 @@ const shifts = new ShiftsView(shell.me);
 body.append(
   panel(
     t("Shifts"),
-    orWhyNot(t("Who is on call when. Rules can send to a shift: to the personal channels of the people on call.")),
+    orWhyNot(shell.me, t("Who is on call when. Rules can send to a shift: to the personal channels of the people on call.")),
     ifOperator(button(t("New shift"), { icon: "plus", kind: "button-sm", onClick: () => shifts.openForm() })),
     "shifts",
     shifts.element,

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -50,6 +54,15 @@ def listed(site: Site) -> list[tuple[str, ...]]:
         "[...document.querySelectorAll('.timeline-list tbody tr')].map((row) => [...row.cells].map((cell) => cell.innerText.trim()))"
     )
     return [tuple(row) for row in rows]
+
+
+def exported(site: Site) -> list[dict[str, str]]:
+    """The rows of the CSV file that the list's menu gives."""
+    show_list(site)
+    site.page.get_by_role("button", name="Export", exact=True).click()
+    with site.page.expect_download() as download:
+        site.page.get_by_role("menuitem", name="CSV").click()
+    return list(csv.DictReader(io.StringIO(Path(download.value.path()).read_text())))
 
 
 def box_of(site: Site, selector: str) -> FloatRect:
@@ -128,6 +141,7 @@ def test_a_box_on_the_map_filters_the_timeline_by_entity(live: Site) -> None:
     assert 0 < len(chosen) < 40
     live.world.wait(lambda: {row[2] for row in listed(live)} == everyone & chosen, 20, "only the chosen entities' answers are listed")
     assert listed(live) == [row for row in before if row[2] in chosen]
+    assert {json.loads(row["entities"])[0] for row in exported(live)} == everyone & chosen
     live.page.keyboard.press("Escape")
     live.world.wait(lambda: listed(live) == before, 20, "all answers are back")
     assert live.faults == []
@@ -149,6 +163,9 @@ def test_a_brushed_range_filters_list_and_map_and_can_be_removed(live: Site) -> 
     inside = listed(live)
     assert 0 < len(inside) < len(before) and set(inside) <= set(before)
     assert set(asked["entity"]) <= {row[2] for row in inside}
+    within = exported(live)
+    assert 0 < len(within) and {json.loads(row["entities"])[0] for row in within} <= {row[2] for row in inside}
+    assert all(int(row["start"]) <= end + 1 and (not row["end"] or int(row["end"]) >= start) for row in within)
     live.page.get_by_role("button", name="Clear the time range").click()
     live.world.wait(lambda: listed(live) == before, 20, "all answers are back")
     assert live.faults == []

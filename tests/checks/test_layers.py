@@ -142,7 +142,7 @@ OPEN_BESIDE = {
         "credentials", "damage", "documents", "heads", "history", "ingest", "logs", "offsets", "rates", "recent", "region_files",
         "uploads.inspection", "uploads.store",
     },
-    "queries": {"derivation", "regions", "versions"},
+    "queries": {"derivation", "regions", "sentences.kinds", "versions"},
     "detections": {"changes", "evidence", "partitions"},
 }  # fmt: skip
 """Public modules besides OPEN. All other modules are private to their app."""

@@ -121,7 +121,7 @@ FILTERS = [
     OpenApiParameter("feed", OpenApiTypes.STR, description="Name of a feed; this or query is required."),
     OpenApiParameter("query", OpenApiTypes.INT64, many=True),
     OpenApiParameter("kind", OpenApiTypes.STR, many=True),
-    OpenApiParameter("entity", OpenApiTypes.STR),
+    OpenApiParameter("entity", OpenApiTypes.STR, many=True, description="Answers about any of them."),
     OpenApiParameter("from", OpenApiTypes.INT64, description="Overlap with [from, to)."),
     OpenApiParameter("to", OpenApiTypes.INT64),
     OpenApiParameter("withdrawn", OpenApiTypes.BOOL, description="true: those that later events took back, instead of those that hold."),
@@ -162,7 +162,7 @@ def asked_for(request: Request) -> dict[str, Any]:
         "query_ids": visible_queries(request, feed),
         "from_t": whole(parameters.get("from"), "from"),
         "to_t": whole(parameters.get("to"), "to"),
-        "entity": parameters.get("entity") or None,
+        "entities": [name for name in parameters.getlist("entity") if name] or None,
         "kinds": parameters.getlist("kind") or None,
         "withdrawn": parameters.get("withdrawn") == "true",
         "all_versions": parameters.get("versions") == "all",
@@ -293,10 +293,13 @@ class ExportView(APIView):
         order = ORDERS.get(request.query_params.get("order", "start"), ORDERS["start"])
         answers = detection_list(**asked_for(request)).alias(begun=F("start"))
         rows = answers.order_by(*order)[:DOWNLOAD_ROWS].iterator(chunk_size=2000)
+        # Whoever opens a file that is cut short should not take it for all.
+        is_cut = answers.order_by(*order)[DOWNLOAD_ROWS : DOWNLOAD_ROWS + 1].exists()
+        name = f"answers-first-{DOWNLOAD_ROWS}.{kind}" if is_cut else f"answers.{kind}"
         if kind == "csv":
-            return csv_download("detections.csv", export.COLUMNS, export.table_rows(rows))
+            return csv_download(name, export.COLUMNS, export.table_rows(rows))
         writer = export.feature_collection if kind == "geojson" else export.json_lines
-        return download(f"detections.{kind}", export.FORMATS[kind], writer(rows))
+        return download(name, export.FORMATS[kind], writer(rows))
 
 
 class RemovedQueriesView(APIView):

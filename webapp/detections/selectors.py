@@ -55,12 +55,12 @@ def detection_list(
     query_ids: Sequence[int] | None = None,
     from_t: int | None = None,
     to_t: int | None = None,
-    entity: str | None = None,
+    entities: Sequence[str] | None = None,
     kinds: Sequence[str] | None = None,
     withdrawn: bool = False,
     all_versions: bool = False,
 ) -> QuerySet[Detection]:
-    """Answers that touch the time span `[from_t, to_t)` (open intervals reach to the end of time), newest start first.
+    """Answers that touch the time span `[from_t, to_t)` (open intervals reach to the end of time), newest start first; those about any of `entities`.
 
     `withdrawn`: retracted answers instead of those that hold. Of an edited query only answers of its newest version, which has answered for the
     history too; `all_versions`: those of earlier versions as well.
@@ -72,8 +72,8 @@ def detection_list(
         found = found.filter(feed_id=feed_id)
     if query_ids is not None:
         found = found.filter(query_id__in=query_ids)
-    if entity is not None:
-        found = found.filter(entities__contains=[entity])
+    if entities is not None:
+        found = found.filter(entities__overlap=list(entities))
     if kinds is not None:
         found = found.filter(kind__in=kinds)
     if to_t is not None:

@@ -45,6 +45,7 @@ def stored(query: Query) -> Query:
         ("", [50, 30, 15, 10]),
         ("order=start", [10, 15, 30, 50]),
         ("entity=a", [30, 10]),
+        ("entity=a&entity=c", [50, 30, 10]),
         ("kind=out", [30]),
         ("kind=out&kind=in", [50, 30, 15, 10]),
         ("from=35", [50, 30, 15]),
@@ -151,7 +152,7 @@ def test_one_answer_comes_with_its_sentence_and_tracks(
 
 def export(client: APIClient, kind: str) -> str:
     answer = client.get(f"/api/v1/detections/export?feed=yard&format={kind}")
-    assert answer.status_code == 200 and f"detections.{kind}" in answer["Content-Disposition"]
+    assert answer.status_code == 200 and f"answers.{kind}" in answer["Content-Disposition"]
     return b"".join(answer.streaming_content).decode()
 
 
@@ -166,6 +167,17 @@ def test_answers_are_exported_in_three_formats(stored: Query, people: SimpleName
     assert collection["features"][0]["geometry"] == {"type": "Point", "coordinates": [1.5, 2.5]} and collection["features"][1]["geometry"] is None
     assert [json.loads(line)["start"] for line in export(client, "jsonl").splitlines()] == [10, 15, 30, 50, 70]
     assert client.get("/api/v1/detections/export?feed=yard&format=exe").status_code == 400
+
+
+def test_a_file_that_is_cut_short_says_so_in_its_name(
+    stored: Query, people: SimpleNamespace, client_of: Callable[..., APIClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = client_of(people.viewer)
+    for most, name in ((3, "answers-first-3.csv"), (4, "answers.csv")):
+        monkeypatch.setattr("webapp.detections.api.DOWNLOAD_ROWS", most)
+        answer = client.get("/api/v1/detections/export?feed=yard")
+        assert f'"{name}"' in answer["Content-Disposition"]
+        assert len(b"".join(answer.streaming_content).splitlines()) == 1 + most
 
 
 def test_an_empty_export_is_a_file_too(query: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:

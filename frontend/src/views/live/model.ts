@@ -264,6 +264,21 @@ export class LiveModel {
     return hidden.size === 0 ? [] : this.queries.filter((row) => !hidden.has(row.id)).map((row) => row.id);
   }
 
+  /** A file with the answers of the shown queries about the chosen entities that overlap [t0, t1]; null if no query is shown. */
+  answersFile(format: string, [t0, t1]: readonly [number, number]): string | null {
+    const queries = this.shownQueries();
+    if (queries.length === 0 && this.state.hidden.length > 0) return null;
+    const search = new URLSearchParams({
+      feed: this.feed.name,
+      format,
+      from: String(Math.floor(t0)),
+      to: String(Math.ceil(t1) + 1),
+    });
+    for (const id of queries) search.append("query", id);
+    for (const entity of this.state.entities) search.append("entity", entity);
+    return `/api/v1/detections/export?${search.toString()}`;
+  }
+
   /** The number of answers of each query in the window: loaded ones that overlap it, else counted ones that begin in it. */
   totalsWithin([t0, t1]: readonly [number, number]): Map<string, number> {
     const counted = this.loading.counted(t0, t1);

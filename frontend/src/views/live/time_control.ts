@@ -4,6 +4,7 @@ import { t } from "../../lib/texts";
 import { parseWhen } from "../../clock/when";
 import { button, h, icon, iconButton, replace } from "../../lib/dom";
 import { formatClock, formatMoment, formatSpan, zoneName } from "../../lib/time";
+import { attachMenu } from "../menu_view";
 import { toast } from "../shell_view";
 import type { TimelineView } from "../timeline_view";
 import { showShortcuts } from "./keyboard";
@@ -22,6 +23,11 @@ export interface TimeHandlers {
 /** Multiples of real time. */
 const RATES = [1, 2, 5, 10, 30, 60, 120, 300, 600] as const;
 const FIRST_RATE = 10;
+const FILES = [
+  ["csv", "CSV"],
+  ["geojson", "GeoJSON"],
+  ["jsonl", t("JSON lines")],
+] as const;
 /** The share of the window that an arrow key moves. */
 const STEP = 0.02;
 
@@ -34,6 +40,12 @@ export class TimeControl {
     kind: "button-sm toggle",
     "aria-pressed": "false",
     onClick: () => this.setMode(this.model.state.mode === "list" ? "timeline" : "list"),
+  });
+  private readonly exportButton = button(t("Export"), {
+    icon: "download",
+    kind: "button-sm answers-export",
+    title: t("The answers of this time as a file. A stay inside is two answers: entering and leaving."),
+    hidden: true,
   });
   private readonly liveButton = button(t("Live"), {
     icon: "skip-forward",
@@ -92,7 +104,11 @@ export class TimeControl {
       h("span", { class: "grow" }),
       iconButton(t("What the marks mean"), "info", { kind: "button-quiet button-sm", onClick: () => showLegend() }),
       iconButton(t("Keyboard shortcuts (?)"), "keyboard", { kind: "button-quiet button-sm", onClick: () => showShortcuts() }),
+      this.exportButton,
       this.listButton,
+    );
+    attachMenu(this.exportButton, () =>
+      FILES.map(([format, name]) => ({ content: [h("span", {}, name)], onPick: () => this.download(format) })),
     );
     this.showPlaying();
   }
@@ -274,8 +290,16 @@ export class TimeControl {
     this.handlers.onRange();
   }
 
+  private download(format: string): void {
+    const { t0, t1 } = this.timeline();
+    const file = this.model.answersFile(format, this.model.state.range ?? [t0, t1]);
+    if (file === null) toast(t("All queries are hidden."), "critical");
+    else location.assign(file);
+  }
+
   setMode(mode: "timeline" | "list"): void {
     this.model.state.mode = mode;
+    this.exportButton.hidden = mode !== "list";
     this.listButton.setAttribute("aria-pressed", String(mode === "list"));
     this.handlers.onMode();
     this.handlers.onState();

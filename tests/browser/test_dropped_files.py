@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.browser.forms import DROPPED, walked
+from webapp.accounts.models import User
 
 if TYPE_CHECKING:
     from tests.browser.conftest import Site
@@ -23,6 +24,21 @@ def test_a_recording_may_be_dropped_anywhere_on_the_page_of_a_new_feed(site: Sit
     rows = "id,lon,lat,time\n" + "".join(f"a,10,54,2026-01-02T10:{n:02}:00Z\n" for n in range(20))
     assert page.evaluate(DROPPED, ["h1", "tracks.csv", rows])
     page.get_by_text("Column that names the thing").wait_for()
+    assert site.faults == []
+
+
+def test_times_that_name_no_zone_may_be_those_of_the_account(site: Site) -> None:
+    walked(site)
+    User.objects.filter(username="ada").update(time_zone="Europe/Berlin")
+    page = site.page
+    page.goto(f"{site.address}/feeds/new")
+    page.get_by_text("Drop a recording here").wait_for()
+    rows = "id,lon,lat,time\n" + "".join(f"a,10,54,2026-01-02 10:{n:02}:00\n" for n in range(20))
+    assert page.evaluate(DROPPED, ["h1", "tracks.csv", rows])
+    said = page.get_by_text("that of your account is Europe/Berlin")
+    said.wait_for()
+    page.get_by_label("Time zone of times that name none").select_option("Europe/Berlin")
+    said.wait_for(state="detached")
     assert site.faults == []
 
 

@@ -174,7 +174,7 @@ function describe(row: Upload): void {
         signal,
       );
       isFirst = false;
-      replace(formPlace, readingForm(found, change));
+      replace(formPlace, readingForm(found, shell.me.time_zone, change));
       sample.show(found);
       settings.show(found);
       settings.allow(found);

@@ -49,7 +49,8 @@ const ENCODINGS = [
 ];
 const NONE = ["", "–"] as const;
 
-export function readingForm(found: Inspection, changed: (change: Chosen) => void): HTMLElement {
+/** `ownZone`: the time zone of the reader's account. */
+export function readingForm(found: Inspection, ownZone: string, changed: (change: Chosen) => void): HTMLElement {
   const { reading } = found;
   const columns = found.columns.map(({ name, examples }) => [name, examples.length === 0 ? name : `${name}  (${examples[0]})`] as const);
   const pick = (
@@ -134,7 +135,7 @@ export function readingForm(found: Inspection, changed: (change: Chosen) => void
       pick(t("Written as"), "/reading/time_format", reading.time_format, withOwn(TIME_FORMATS, reading.time_format), (time_format) =>
         changed({ time_format }),
       ),
-      zoneField(reading.zone, reading.time_format, changed),
+      zoneField(reading, ownZone, changed),
     ),
     section(t("Where"), ...placeFields(reading, optional, pick, changed), ...crsFields(reading.crs, changed)),
     section(
@@ -174,8 +175,8 @@ function placeFields(
   ];
 }
 
-function zoneField(zone: string, format: string, changed: (change: Chosen) => void): HTMLElement | null {
-  if (format === "ticks" || format.startsWith("epoch")) return null;
+function zoneField({ zone, time_format }: Reading, ownZone: string, changed: (change: Chosen) => void): HTMLElement | null {
+  if (time_format === "ticks" || time_format.startsWith("epoch")) return null;
   const zones = ["UTC", ...Intl.supportedValuesOf("timeZone").filter((one) => one !== "UTC")];
   return formField(
     t("Time zone of times that name none"),
@@ -189,6 +190,9 @@ function zoneField(zone: string, format: string, changed: (change: Chosen) => vo
       ),
       (value) => changed({ zone: value }),
     ),
+    zone === "UTC" && ownZone !== "UTC"
+      ? t("They are read as UTC. If they are local times, choose their zone; that of your account is {zone}.", { zone: ownZone })
+      : undefined,
   );
 }
 

@@ -4,6 +4,7 @@ import { ApiError, call, get, getAll, post } from "../lib/api";
 import { button, empty, h, icon, linkButton, replace } from "../lib/dom";
 import { onThemeChange, token } from "../lib/colours";
 import { feedMeasures, feedStatus, job as jobParser, type FeedStatus, type Happened, type Job } from "../lib/shapes";
+import { mayOperate } from "../lib/roles";
 import { formatAgo, formatClock, formatNumber, formatSpan } from "../lib/time";
 import { JOB_EVENTS, JOB_STATES, kindName } from "../lib/words";
 import { confirmDanger, openDialog } from "../views/dialog_view";
@@ -21,7 +22,7 @@ const KEPT = 800;
 const shell = openShell();
 /** Teams for which the reader may create feeds and jobs. */
 const teams = shell.me.teams.filter((one) => one.role === "operator" || one.role === "admin");
-const mayMake = teams.length > 0 || shell.me.superuser;
+const mayMake = mayOperate(shell.me);
 const newFeed = (kind: string): HTMLElement => linkButton(t("New feed"), "/feeds/new", "plus", kind);
 const body = pageFrame(shell.root, t("Feeds and jobs"), [
   ...(teams.length > 0 ? [button(t("New job"), { icon: "plus", onClick: newJob })] : []),

@@ -5,6 +5,7 @@ import { fromSearch, noChoice, toSearch, type ViewState } from "../data/view_sta
 import type { Feed } from "../lib/shapes";
 import { empty, h, icon, iconButton, linkButton, replace } from "../lib/dom";
 import { lastFeed, setLastFeed } from "../lib/preferences";
+import { mayOperate } from "../lib/roles";
 import { copyLink } from "../views/secret_view";
 import { openShares } from "../views/share_view";
 import { openShell } from "../views/shell_view";
@@ -63,14 +64,15 @@ const state = fromSearch(location.search);
 const first =
   shell.feeds.find((feed) => feed.name === state.feed) ?? shell.feeds.find((feed) => feed.name === lastFeed()) ?? shell.feeds[0];
 if (first === undefined) {
-  const mayMake = shell.me.superuser || shell.me.teams.some(({ role }) => role === "operator" || role === "admin");
   replace(
     shell.root,
     empty(
       "radio",
       t("No feed yet"),
       t("A feed is a stream of moving things: vessels, cars, people, tags. Make one, or ask for access to one that exists."),
-      mayMake ? linkButton(t("New feed"), "/feeds/new", "plus", "button-primary") : linkButton(t("Feeds and jobs"), "/feeds/", "activity"),
+      mayOperate(shell.me)
+        ? linkButton(t("New feed"), "/feeds/new", "plus", "button-primary")
+        : linkButton(t("Feeds and jobs"), "/feeds/", "activity"),
     ),
   );
 } else {

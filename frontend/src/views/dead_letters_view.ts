@@ -80,10 +80,10 @@ export async function showDeadLetters(feed: FeedStatus, zone: Zone): Promise<voi
     const badges = reasons.map((reason) =>
       h("span", { class: "badge badge-high" }, `${reasonName(reason)} × ${waiting.filter((row) => row.reason === reason).length}`),
     );
-    const mayMend = feed.editable && rows.some((row) => isMendable(row) && row.reason !== "late");
+    const mayCorrect = feed.editable && rows.some((row) => isCorrectable(row) && row.reason !== "late");
     return [
       h("div", { class: "row row-wrap" }, ...badges),
-      mayMend ? rules(send) : null,
+      mayCorrect ? rules(send) : null,
       ...rows.slice(0, SHOWN).map((row) => letter(row, zone, feed.editable ? send : null)),
     ];
   };
@@ -92,7 +92,7 @@ export async function showDeadLetters(feed: FeedStatus, zone: Zone): Promise<voi
 
 type Send = (body: unknown) => Promise<boolean>;
 
-const isMendable = (row: DeadLetter): boolean => row.sent_at === null && row.row !== null;
+const isCorrectable = (row: DeadLetter): boolean => row.sent_at === null && row.row !== null;
 
 function rules(send: Send): HTMLElement {
   const rule = h("select", { class: "select", "aria-label": t("Rule") }, ...RULES.map(([value, text]) => h("option", { value }, text)));
@@ -128,7 +128,7 @@ function letter(row: DeadLetter, zone: Zone, send: Send | null): HTMLElement {
     element.append(
       h("span", { class: "badge badge-good" }, t("Corrected and sent at {sentat}", { sentat: formatMoment(row.sent_at, "ms", zone) })),
     );
-  else if (send !== null && isMendable(row))
+  else if (send !== null && isCorrectable(row))
     element.append(button(t("Correct"), { icon: "pencil", kind: "button-sm", onClick: () => edit(element, text, row, send) }));
   return element;
 }

@@ -78,7 +78,7 @@ def _lines(data: bytes, line: bytes) -> int:
 
 def _check_events(calendar: Any) -> None:
     for event in calendar.walk("VEVENT"):
-        title = _short(str(event.get("SUMMARY", "") or event.get("UID", "?")))
+        title = _title(event)
         for name in (name for name, _ in event.errors if name in OF_TIMES):
             raise Unreadable(
                 Message(
@@ -92,6 +92,10 @@ def _check_events(calendar: Any) -> None:
             raise Unreadable(Message("The event “{title}” has no beginning (DTSTART). Correct it in the calendar and export it again.", title=title))
 
 
+def _title(event: Any) -> str:
+    return _short(str(event.get("SUMMARY", "") or event.get("UID", "?")))
+
+
 def _short(text: str) -> str:
     return text if len(text) <= TITLE_LENGTH else f"{text[:TITLE_LENGTH]}…"
 
@@ -99,7 +103,16 @@ def _short(text: str) -> str:
 def _turn(event: Any, zone: ZoneInfo) -> tuple[str, str, list[str]]:
     begin = event["DTSTART"].dt
     end = event["DTEND"].dt if "DTEND" in event else begin + (event["DURATION"].dt if "DURATION" in event else timedelta(days=1))
-    return _moment(begin, zone), _moment(end, zone), _names(event)
+    turn = _moment(begin, zone), _moment(end, zone), _names(event)
+    if turn[1] <= turn[0]:
+        raise Unreadable(
+            Message(
+                "The event “{title}” of {begin} ends when it begins, or before. Correct its end (DTEND) in the calendar and export it again.",
+                title=_title(event),
+                begin=str(begin),
+            )
+        )
+    return turn
 
 
 def _moment(value: date, zone: ZoneInfo) -> str:

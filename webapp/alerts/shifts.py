@@ -166,7 +166,7 @@ def _people_of(turns: Iterable[tuple[datetime, datetime, list[str]]], user: User
     on_call, unknown = list[tuple[datetime, datetime, User]](), dict[str, None]()
     for begin, end, names in turns:
         people = {mate.pk: mate for name in names if (mate := known.get(name.lower())) is not None}
-        on_call += [(begin, end, person) for person in people.values() if end > begin]
+        on_call += [(begin, end, person) for person in people.values()]
         if not people:
             unknown |= dict.fromkeys(names)
     return on_call, list(unknown)[:NAMED_AS_UNKNOWN]

@@ -39,7 +39,7 @@ export function actorText(row: Entry): string {
 
 /** The object of the change. */
 export function objectText(row: Entry): string {
-  const name = row.object_name === "" ? "" : ` “${row.object_name}”`;
+  const name = row.object_name === "" ? "" : ` ${t("“{name}”", { name: row.object_name })}`;
   return `${row.object_type}${row.object_id === "" ? "" : ` ${row.object_id}`}${name}`.trim();
 }
 

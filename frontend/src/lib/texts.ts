@@ -41,6 +41,13 @@ export function formatNumber(value: number): string {
   return NUMBER.format(value);
 }
 
+const COMPACT = new Intl.NumberFormat(language === "en" ? "en-GB" : language, { notation: "compact", maximumFractionDigits: 1 });
+
+/** A number in the format of the reader's language, large ones short: 1.2K. */
+export function formatCompact(value: number): string {
+  return COMPACT.format(value);
+}
+
 /** A number in the format of the reader's language with one digit after the decimal sign. */
 export function formatTenths(value: number): string {
   return TENTHS.format(value);

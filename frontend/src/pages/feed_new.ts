@@ -1,9 +1,10 @@
 /** A new feed: from a file, in three steps, or an empty one. */
 
 import { ApiError, call, get, page, post, query as address, reason } from "../lib/api";
-import { button, h, icon, linkButton, replace } from "../lib/dom";
+import { button, empty, h, icon, linkButton, replace } from "../lib/dom";
 import { Latest } from "../lib/latest";
 import { anything } from "../lib/parse";
+import { mayOperate, orWhyNot } from "../lib/roles";
 import { formatMoment, formatSpan, type TimeUnit } from "../lib/time";
 import {
   afterChange,
@@ -46,7 +47,7 @@ const wanted = new URLSearchParams(location.search);
 const into = wanted.get("into");
 const target = shell.feeds.find(({ name }) => name === into) ?? null;
 const body = pageFrame(shell.root, target === null ? t("New feed") : t("A file into {title}", { title: target.title || target.name }), [
-  ...(target !== null ? [] : [newWithoutFile()]),
+  ...(target !== null || !mayOperate(shell.me) ? [] : [newWithoutFile()]),
   linkButton(t("Feeds"), "/feeds/", "arrow-left"),
 ]);
 
@@ -422,7 +423,8 @@ function numeric(text: string, factor: number): number | string {
 }
 
 const asked = wanted.get("upload");
-if (asked !== null && /^[0-9a-f-]{36}$/.test(asked))
+if (!mayOperate(shell.me)) replace(body, empty("file-up", t("You cannot make feeds"), orWhyNot(shell.me, t("A feed belongs to a team."))));
+else if (asked !== null && /^[0-9a-f-]{36}$/.test(asked))
   open(asked).catch((error: unknown) => {
     fail(error);
     chooseFile();

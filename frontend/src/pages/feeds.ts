@@ -14,7 +14,7 @@ import { openConnectors } from "../views/connectors/list_view";
 import { openFeedSettings } from "../views/feed_form_view";
 import { fail, openShell, pageFrame, toast } from "../views/shell_view";
 import { samplesView } from "../views/wizard/samples_view";
-import { t } from "../lib/texts";
+import { formatCompact, t } from "../lib/texts";
 
 const EVERY_MS = 3000;
 /** Points of a chart: half an hour of stored measurements (one per ten seconds), then one per refresh. */
@@ -212,9 +212,6 @@ function add(series: Series, at: number, rate: number | null, lag: number | null
   for (const list of Object.values(series) as unknown[][]) if (list.length > KEPT) list.shift();
 }
 
-/** "100K": there is little room beside an axis. */
-const COMPACT = new Intl.NumberFormat("en-GB", { notation: "compact", maximumFractionDigits: 1 });
-
 interface FeedCard {
   element: HTMLElement;
   show: (row: FeedStatus) => void;
@@ -268,7 +265,7 @@ function chart(
         scales: { x: { time: true }, y: { range: (_plot, _least, most) => [0, Math.max(1, most * 1.15)] } },
         axes: [
           { ...axis, size: 22, space: 84, values: (_plot, marks) => marks.map((t) => formatClock(t * 1000, "ms", shell.me.time_zone)) },
-          { ...axis, size: 44, space: 30, values: (_plot, marks) => marks.map((mark) => COMPACT.format(mark)) },
+          { ...axis, size: 44, space: 30, values: (_plot, marks) => marks.map((mark) => formatCompact(mark)) },
         ],
         series: [{}, { stroke: token(colour), width: 1.75, fill: token("--accent-soft"), spanGaps: true, points: { show: false } }],
       },

@@ -52,6 +52,8 @@ export async function showDeadLetters(feed: FeedStatus, zone: Zone): Promise<voi
     outcome.hidden = false;
     outcome.className = `notice ${isGood ? "notice-good" : "notice-critical"}`;
     outcome.textContent = text;
+    // The list may be long, and the row that was corrected far down.
+    outcome.scrollIntoView({ block: "nearest" });
   };
   const send = async (body: unknown): Promise<boolean> => {
     try {

@@ -85,6 +85,8 @@ def a_calendar_of(*lines: str) -> str:
         (a_calendar_of("DTSTART:28.11.2026 14:00"), "„Night: ben“ lässt sich DTSTART nicht lesen: 28.11.2026 14:00"),
         (a_calendar_of("DTSTART:20261123T080000Z", "RRULE:FREQ=WEEKLY;BYDAY=XX"), "RRULE nicht lesen: FREQ=WEEKLY;BYDAY=XX"),
         (a_calendar_of(), "hat keinen Beginn"),
+        (a_calendar_of("DTSTART:20261124T080000Z"), "„Night: ben“ vom 2026-11-24 08:00:00+00:00 endet, wenn er beginnt"),
+        (a_calendar_of("DTSTART:20261124T080000Z", "DTEND:20261123T160000Z"), "Berichtigen Sie sein Ende (DTEND)"),
         (a_calendar_of("DTSTART:20241123T080000Z"), "in den nächsten 400 Tagen"),
     ],
 )

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from engine.backtest.documents import Stop
 from engine.backtest.run import Run
-from engine.model.messages import Message
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -73,15 +72,10 @@ class DeadLetterFile:
             self._writer.write(pa.Table.from_pylist(rows, schema=self._schema))
 
     def late(self, rows: pa.Table, feed: Feed) -> None:
-        from engine.model.events import DeadLetter, Reason, plain_row
+        from engine.model.untimely import late_letters
 
         if rows.num_rows:
-            letters = []
-            for row in rows.to_pylist():
-                clock, _ = row.pop("clock"), row.pop("seq")
-                detail = Message("t is {late} behind the newest row; the feed allows {lateness}", late=clock - row["t"], lateness=feed.lateness)
-                letters.append(DeadLetter(Reason.LATE, detail, plain_row(row)))
-            self.add(letters)
+            self.add(late_letters(rows, feed))
 
 
 class WindowFile:

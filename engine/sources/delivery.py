@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.external_sort import ExternalSort
-from engine.model.clock import Bools, in_time, too_far_ahead
+from engine.model.clock import in_time, too_far_ahead
 from engine.model.columns import CLOCK, TIME
-from engine.model.events import DeadLetter, Reason, Stamper, plain_row
+from engine.model.events import DeadLetter, Stamper
 from engine.model.feed import Feed
-from engine.model.messages import Message
+from engine.model.untimely import future_letters
 from engine.sources.files import Piece, Unreadable
 
 _KEY, _TURN, _MISSING = "$key", "$turn", "$missing"
@@ -64,17 +64,11 @@ def beyond_clock(tables: Iterable[pa.Table], feed: Feed) -> Iterator[tuple[pa.Ta
     for table in tables:
         t = table.column(TIME).to_numpy()
         refused = too_far_ahead(t, clock, feed.ahead or 0)
-        detail = Message("t would move the clock by more than {ahead}", ahead=feed.ahead)
-        letters = [DeadLetter(Reason.FUTURE, detail, plain_row(row)) for row in _rows(table, refused)]
+        letters = future_letters(table, refused, clock, feed)
         kept = t[~refused]
         if len(kept):
             clock = int(kept.max()) if clock is None else max(clock, int(kept.max()))
         yield table.filter(pa.array(~refused)) if letters else table, letters
-
-
-def _rows(table: pa.Table, chosen: Bools) -> list[dict[str, object]]:
-    rows: list[dict[str, object]] = table.filter(pa.array(chosen)).to_pylist() if chosen.any() else []
-    return rows
 
 
 class Shuffle:

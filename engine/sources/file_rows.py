@@ -7,6 +7,7 @@ raises Unreadable. A format has one contract, `Iterator[bytes] -> Iterator[Piece
 from __future__ import annotations
 
 import gzip
+import io
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -61,7 +62,8 @@ def read_file(path: Path, columns: Columns, rows: int | None = None) -> Iterator
         # Errors of a disk have a number, errors of a library about a file have none.
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        raise Unreadable(Message("the file cannot be read to its end: {error}", error=str(error).splitlines()[0])) from error
+        first = (str(error) or type(error).__name__).splitlines()[0]
+        raise Unreadable(Message("the file cannot be read to its end: {error}", error=first)) from error
     if kind == JSON_LINES and not found:
         raise Unreadable(EMPTY)
 
@@ -84,7 +86,8 @@ def open_text(path: Path) -> BinaryIO:
     if suffix == ".gz":
         return cast(BinaryIO, gzip.open(path, "rb"))
     if suffix in (".zst", ".zstd"):
-        return cast(BinaryIO, pa.CompressedInputStream(pa.OSFile(str(path)), "zstd"))
+        # Arrow's stream has no lines of its own.
+        return cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, pa.CompressedInputStream(pa.OSFile(str(path)), "zstd"))))
     return path.open("rb")
 
 

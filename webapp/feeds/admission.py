@@ -7,16 +7,15 @@ would make the rows of all others late.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
 from engine.model.clock import Bools, Ints, late, too_far_ahead
 from engine.model.columns import TIME
-from engine.model.events import DeadLetter, Reason, plain_row
-from engine.model.messages import Message
+from engine.model.events import DeadLetter
+from engine.model.untimely import ahead_of_wall_clock_letters, future_letters
 from engine.sources.appends import End
 from webapp.feeds.models import Feed
 
@@ -47,7 +46,7 @@ class Admission:
         """Those of `rows` that are not from the future."""
         t = rows.column(TIME).to_numpy()
         ahead = self._too_far(t, end)
-        self.refused = self._letters(rows, t, ahead, end)
+        self.refused = self._letters(rows, ahead, end)
         kept = t[~ahead]
         self.late_rows = int(np.count_nonzero(late(kept, end.clock, self.feed.lateness)))
         return rows.filter(pa.array(~ahead)) if self.refused else rows
@@ -61,23 +60,8 @@ class Admission:
             return beyond
         return too_far_ahead(t, end.clock, allowed, silent=end.silent_ms if self.feed.time == "ms" else 0)
 
-    def _letters(self, rows: pa.Table, t: Ints, ahead: Bools, end: End) -> list[DeadLetter]:
+    def _letters(self, rows: pa.Table, ahead: Bools, end: End) -> list[DeadLetter]:
         if not ahead.any():
             return []
-        refused: Sequence[dict[str, Any]] = rows.filter(pa.array(ahead)).to_pylist()
-        met = _clocks_met(t, ahead, end.clock)
-        return [DeadLetter(Reason.FUTURE, self._beyond(clock), plain_row(row)) for row, clock in zip(refused, met, strict=True)]
-
-    def _beyond(self, clock: int | None) -> Message:
-        unit = "ms" if self.feed.time == "ms" else Message("ticks")
-        allowed = Message("the feed allows {ahead} {unit} (its setting ahead)", ahead=self.feed.ahead, unit=unit)
-        if self.feed.wall_clock:
-            return Message("t is too far ahead of the wall clock: {allowed}", allowed=allowed)
-        return Message("t is too far ahead of the clock, {clock}: {allowed}", clock=clock, allowed=allowed)
-
-
-def _clocks_met(t: Ints, refused: Bools, clock: int | None) -> list[int]:
-    """The feed's clock before each refused row: the greatest `t` that was not refused."""
-    first = t[0] if clock is None else clock
-    reached = np.maximum.accumulate(np.concatenate([[first], np.where(refused, first, t)]))
-    return list(reached[:-1][refused].tolist())
+        feed = replace(self.feed.engine_feed(), ahead=self.feed.ahead)
+        return ahead_of_wall_clock_letters(rows, ahead, feed) if self.feed.wall_clock else future_letters(rows, ahead, end.clock, feed)

@@ -170,4 +170,11 @@ def read_file(path: Path, feed: EngineFeed, rows: int) -> Iterator[Piece]:
     if format_of(path) == PARQUET and path.suffix.lower() in COMPRESSIONS:
         # It would have to be unpacked into memory as a whole.
         raise Unreadable(Message("Parquet is compressed in itself: unpack the file."))
-    return read_rows_of_file(path, NamedAsTheFeed(feed), rows)
+    try:
+        yield from read_rows_of_file(path, NamedAsTheFeed(feed), rows)
+    except (Unreadable, OSError):
+        raise
+    except Exception as error:
+        # A fault of the reader: the files behind this one would wait for ever.
+        log.exception("%s", path)
+        raise Unreadable(Message("Reading the file failed: {error}", error=f"{type(error).__name__}: {error}"[:300])) from error

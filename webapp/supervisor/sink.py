@@ -21,6 +21,7 @@ from psycopg2.errors import QueryCanceled
 
 from engine.failpoints import failpoint
 from engine.model.messages import Message
+from engine.model.untimely import late_letters
 from engine.runtime.store import StoreTooSlow
 from engine.sinks.answer_rows import answer_text
 from engine.sinks.facts import Fact, StoredFact
@@ -184,7 +185,7 @@ def _write(work: FencedWrite, head: FeedHead) -> None:
         head.outbox_seq = outbox_write(cursor, work.feed_id, head.outbox_seq, texts, [json.dumps(alert) for alert in opened])
         _turn_over(cursor, work, head)
     if work.late is not None and work.late.num_rows:
-        _dead_letters(work.feed_id, work.late)
+        _dead_letters(head, work.late)
     for query_id, version, reason in work.stopped:
         name = query_stop(query_id=query_id, version=version, reason=reason)
         job_event_add(
@@ -241,14 +242,12 @@ def _stored(facts: Sequence[Fact], known: set[int]) -> list[StoredFact]:
     ]
 
 
-def _dead_letters(feed_id: int, late: pa.Table) -> None:
+def _dead_letters(head: FeedHead, late: pa.Table) -> None:
     from webapp.feeds.models import DeadLetter
 
-    rows = late.drop_columns([name for name in ("seq", "clock") if name in late.column_names]).to_pylist()
-    clocks = late.column("clock").to_pylist()
     letters = [
-        DeadLetter(feed_id=feed_id, reason="late", detail=Message("t is {late} behind the newest row", late=clock - row["t"]), row=row, source="job")
-        for row, clock in zip(rows, clocks, strict=True)
+        DeadLetter(feed=head.feed, reason=letter.reason, detail=letter.detail, row=letter.row, source="job")
+        for letter in late_letters(late, head.feed.engine_feed())
     ]
     DeadLetter.objects.bulk_create(letters, batch_size=1000)
 

@@ -17,6 +17,7 @@ from django.db import connections
 
 from engine.failpoints import VARIABLE
 from tests.webapp.conftest import at_each_place
+from webapp.feeds import folders
 from webapp.feeds.folders import Inbox, is_complete
 from webapp.feeds.logs import event_log
 from webapp.feeds.models import DeadLetter, Feed, IngestCounter
@@ -98,6 +99,21 @@ def test_unreadable_files_are_moved_to_failed_with_the_reason(feed: Feed, inbox:
     events = list(feed.events.filter(kind="unreadable").order_by("id").values_list("text", flat=True))
     assert len(events) == len(failed) and "a.csv" in events[0] and "zero bytes" in events[0]
     assert "Compressed file ended" in (folder / "failed" / "d.csv.gz.reason.txt").read_text()
+
+
+def test_a_fault_of_the_reader_delays_no_other_file(feed: Feed, inbox: Inbox, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(path: Path, *_: Any) -> Any:
+        if path.name == "1.csv":
+            raise IndexError("list index out of range")
+        return read_rows_of_file(path, *_)
+
+    read_rows_of_file = folders.read_rows_of_file
+    monkeypatch.setattr(folders, "read_rows_of_file", broken)
+    for name in ("1.csv", "2.csv"):
+        (folder / name).write_text(CSV)
+    inbox.scan([feed], budget_s=60)
+    assert names(folder) == ["done/2.csv", "failed/1.csv", "failed/1.csv.reason.txt"]
+    assert "list index out of range" in (folder / "failed" / "1.csv.reason.txt").read_text()
 
 
 def test_names_that_are_not_utf_8_are_read_and_reported(feed: Feed, inbox: Inbox, folder: Path) -> None:

@@ -17,6 +17,7 @@ from django.core.management.base import BaseCommand, CommandError
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from engine.backtest.documents import Stop, read_feed
+from engine.model.clock import late
 from engine.model.columns import TIME
 from engine.model.counts import counted
 from engine.model.faults import Refused, unknown_name
@@ -150,7 +151,7 @@ def check_possible(feed: Feed | None, rows: pa.Table, *, shift: bool, rate: floa
     first, clock = rows.column(TIME)[0].as_py(), event_log(feed.name).end[1]
     if feed.wall_clock:
         clock = max(clock or 0, time.time_ns() // 1_000_000 - LONGEST_PAUSE_MS)
-    if clock is not None and first < clock - feed.lateness:
+    if clock is not None and late(rows.column(TIME)[:1].to_numpy(), clock, feed.lateness).any():
         moment, lateness = feed.engine_feed().moment, f"{feed.lateness / 1000:g} s" if feed.time == "ms" else str(feed.lateness)
         remedy = "play it with --shift-to-now" if feed.time == "ms" and not shift else "play it on a new feed"
         raise CommandError(

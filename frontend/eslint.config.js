@@ -1,7 +1,7 @@
 import tseslint from "typescript-eslint";
 
 export default tseslint.config(
-  { ignores: ["node_modules/", "dev/", "locale/", "eslint.config.js"] },
+  { ignores: ["node_modules/", "eslint.config.js"] },
   ...tseslint.configs.strictTypeChecked,
   {
     languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
@@ -23,4 +23,6 @@ export default tseslint.config(
       eqeqeq: "error",
     },
   },
+  // Scripts that Node.js runs as they are: they are in no TypeScript project.
+  { files: ["**/*.mjs"], ...tseslint.configs.disableTypeChecked },
 );

@@ -1,6 +1,6 @@
-// Texts for translators: `npm run texts` writes what t() and tn() say in the front end, and {% translate %}, gettext() and Message() on the server,
-// into the .po files and keeps what is translated; `npm run texts:check` fails where a .po file differs from the code, a text has no translation,
-// or one in a place of texts is not marked.
+// Texts for translators: `npm run texts` writes what t() and tn() say in the front end, and {% translate %}, gettext() and
+// Message() on the server, into the .po files and keeps what is translated; `npm run texts:check` fails where a .po file differs
+// from the code, a text has no translation, or one in a place of texts is not marked.
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { mo, po } from "gettext-parser";
@@ -36,11 +36,8 @@ const TEXT_ARGUMENTS = new Map(
 );
 const TEXT_PROPERTIES = new Set(["aria-label", "title", "placeholder", "alt", "hint", "label", "help"]);
 /** Functions whose literals are no texts: selectors, names of events, keys of what is kept. */
-const NO_TEXT = new Set(
-  "querySelector querySelectorAll closest matches addEventListener on once off matchMedia getItem setItem removeItem required kept keep".split(
-    " ",
-  ),
-);
+const OF_ELEMENTS = "querySelector querySelectorAll closest matches addEventListener on once off matchMedia";
+const NO_TEXT = new Set(`${OF_ELEMENTS} getItem setItem removeItem required kept keep`.split(" "));
 
 const files = readdirSync(SOURCE, { recursive: true })
   .filter((file) => file.endsWith(".ts"))
@@ -56,9 +53,10 @@ function literals(node, say) {
   else if (ts.isConditionalExpression(node)) [node.whenTrue, node.whenFalse].forEach((one) => literals(one, say));
   else if (ts.isBinaryExpression(node) && ["??", "||", "&&", "+"].includes(node.operatorToken.getText()))
     [node.left, node.right].forEach((one) => literals(one, say));
-  else if (ts.isStringLiteral(node) || ts.isNoSubstitutionTemplateLiteral(node)) isText(node.text) && say(node);
-  else if (ts.isTemplateExpression(node))
-    isText([node.head, ...node.templateSpans.map((span) => span.literal)].map((part) => part.text).join(" ")) && say(node);
+  else if (ts.isStringLiteral(node) || ts.isNoSubstitutionTemplateLiteral(node) || ts.isTemplateExpression(node)) {
+    const parts = ts.isTemplateExpression(node) ? [node.head, ...node.templateSpans.map((span) => span.literal)] : [node];
+    if (isText(parts.map((part) => part.text).join(" "))) say(node);
+  }
 }
 
 const nameOf = (called) => (ts.isIdentifier(called) ? called.text : ts.isPropertyAccessExpression(called) ? called.name.text : "");
@@ -241,7 +239,10 @@ function blocksOfTemplate(template) {
   );
 }
 
-/** What the templates of the server say by {% translate %} and {% blocktranslate %}, its code by gettext(), and the faults of what is not marked. */
+/**
+ * What the templates of the server say by {% translate %} and {% blocktranslate %}, its code by gettext(), and the faults of what is
+ * not marked.
+ */
 function ofServer() {
   const [found, faults] = [[], []];
   for (const file of readdirSync(TEMPLATES, { recursive: true })
@@ -299,10 +300,10 @@ function ofSource() {
     const source = parse(file);
     texts.push(...marked(source, file));
     if (NO_TEXTS.has(file)) continue;
-    for (const node of unmarked(source, names))
-      faults.push(
-        `${file}:${lineOf(source, node)}: ${node.getText().slice(0, 80)} is not marked for translation: t(...), or a name (locale/names.txt)`,
-      );
+    for (const node of unmarked(source, names)) {
+      const place = `${file}:${lineOf(source, node)}`;
+      faults.push(`${place}: ${node.getText().slice(0, 80)} is not marked for translation: t(...), or a name (locale/names.txt)`);
+    }
   }
   console.log(`${faults.length} texts of the front end are not marked`);
   return { texts, faults };

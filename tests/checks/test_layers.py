@@ -79,13 +79,20 @@ def modules_used(module: str) -> set[str]:
     return found & MODULES.keys() - {module}
 
 
-def test_modules_of_the_engine_do_not_import_each_other_in_a_circle() -> None:
-    used = {module: modules_used(module) for module in MODULES}
-    left = dict(used)
-    # Modules without remaining imports, and modules that no remaining one imports, are in no circle.
+def circles(left: dict[str, set[str]]) -> dict[str, set[str]]:
+    """Those that import each other in a circle, or are between two circles, of: name -> names that it imports."""
+    # Without remaining imports, or imported by no remaining one, nothing is in a circle.
     while free := {one for one in left if not left.keys() & left[one]} | (left.keys() - set().union(*left.values())):
-        left = {module: needed for module, needed in left.items() if module not in free}
-    assert left == {}
+        left = {one: used - free for one, used in left.items() if one not in free}
+    return left
+
+
+def test_circles_are_found() -> None:
+    assert circles({"above": {"a"}, "a": {"b"}, "b": {"a", "below"}, "below": set()}) == {"a": {"b"}, "b": {"a"}}
+
+
+def test_modules_of_the_engine_do_not_import_each_other_in_a_circle() -> None:
+    assert circles({module: modules_used(module) for module in MODULES}) == {}
 
 
 ROOT = ENGINE.parent
@@ -177,21 +184,41 @@ def test_no_product_module_imports_the_demo() -> None:
 FRONTEND = ROOT / "frontend" / "src"
 FOLDERS = ("lib", "live", "data", "clock", "views", "pages")
 """The front end's folders; each imports only those before it."""
+ALONE = {"push_worker.ts"}
+"""In no folder: a program of its own, which imports nothing and is imported by nothing."""
+FRONTEND_FILES = [path for path in sorted(FRONTEND.rglob("*.ts")) if not path.name.endswith(".d.ts")]
 IMPORTED = re.compile(r"""(?:from|import)\s*\(?\s*["'](\.[^"']+)["']""")
 
 
-def folders_used(path: Path) -> set[str]:
-    targets = [(path.parent / name).resolve() for name in IMPORTED.findall(path.read_text())]
-    return {target.relative_to(FRONTEND).parts[0] for target in targets if len(target.relative_to(FRONTEND).parts) > 1}
+def files_imported(path: Path) -> set[str]:
+    """The files of the front end that a file imports, also only for types, by their paths in `src`."""
+    found = {(path.parent / name).resolve() for name in IMPORTED.findall(path.read_text())}
+    ways = [(target, target.with_name(f"{target.name}.ts"), target / "index.ts") for target in found]
+    return {next(str(way.relative_to(FRONTEND)) for way in each if way.is_file()) for each in ways}
+
+
+@pytest.fixture(scope="module")
+def front_end() -> dict[str, set[str]]:
+    """The front end's files -> files that each imports."""
+    return {str(path.relative_to(FRONTEND)): files_imported(path) for path in FRONTEND_FILES}
+
+
+def test_every_file_of_the_front_end_is_in_a_folder_with_a_layer(front_end: dict[str, set[str]]) -> None:
+    assert len(front_end) > 100
+    assert {name for name in front_end if name.partition("/")[0] not in FOLDERS} == ALONE
+    assert set().union(*(front_end[name] for name in ALONE)) == set()
+    assert ALONE & set().union(*front_end.values()) == set()
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_front_end_folders_import_only_lower_layers(folder: str) -> None:
-    later = set(FOLDERS[FOLDERS.index(folder) + 1 :])
-    files = sorted((FRONTEND / folder).rglob("*.ts"))
-    assert files
-    back = {str(path.relative_to(FRONTEND)): folders_used(path) & later for path in files}
-    assert {path: used for path, used in back.items() if used} == {}
+def test_front_end_folders_import_only_lower_layers(folder: str, front_end: dict[str, set[str]]) -> None:
+    later = tuple(f"{other}/" for other in FOLDERS[FOLDERS.index(folder) + 1 :])
+    back = {name: {one for one in used if one.startswith(later)} for name, used in front_end.items() if later and name.startswith(f"{folder}/")}
+    assert {name: used for name, used in back.items() if used} == {}
+
+
+def test_files_of_the_front_end_do_not_import_each_other_in_a_circle(front_end: dict[str, set[str]]) -> None:
+    assert circles(front_end) == {}
 
 
 def test_no_file_has_more_than_500_lines() -> None:

@@ -7,9 +7,9 @@ import { formatClock, formatMoment, formatSpan, zoneName } from "../../lib/time"
 import { attachMenu } from "../menu_view";
 import { toast } from "../shell_view";
 import type { TimelineView } from "../timeline_view";
-import { showShortcuts } from "./keyboard";
 import { showLegend } from "./legend";
 import type { LiveModel } from "./model";
+import { showShortcuts } from "./shortcuts";
 
 export interface TimeHandlers {
   /** The reader chose a window, instant, range or mode. */

@@ -1,7 +1,8 @@
 import { LANGUAGES, t } from "../lib/texts";
 import { ApiError, call, get, getAll, post } from "../lib/api";
+import { madeToken } from "../lib/answers";
 import { button, h, icon, linkButton, replace, type Child } from "../lib/dom";
-import { anything, record, string } from "../lib/parse";
+import { anything } from "../lib/parse";
 import { me as meParser, SEVERITIES, token as tokenParser, type Severity, type Token } from "../lib/shapes";
 import { quotas } from "../data/quota_data";
 import { roleName } from "../data/team_data";
@@ -418,7 +419,7 @@ function newToken(): void {
           feed: feed.value === "" ? null : feed.value,
           expires_at: expires,
         };
-        post("tokens/", body, record({ token: string })).then(
+        post("tokens/", body, madeToken).then(
           (made) => {
             dialog.close();
             void loadTokens();

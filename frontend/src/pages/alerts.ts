@@ -3,8 +3,9 @@ import { AlertList } from "../data/alert_list";
 import { addressOf, filtersOf, fitsView, viewFrom, type DeskView } from "../data/desk_view";
 import { alert as alertParser, type Alert, type AlertGroup } from "../lib/shapes";
 import { get, page } from "../lib/api";
+import { alertCount } from "../lib/answers";
 import { button, empty, h, isTyping, linkButton, replace } from "../lib/dom";
-import { dictionary, integer, isObject, record } from "../lib/parse";
+import { dictionary, integer, isObject } from "../lib/parse";
 import { nextTask } from "../lib/tasks";
 import { formatNumber } from "../lib/time";
 import { LiveSocket, liveUrl } from "../live/socket";
@@ -180,7 +181,7 @@ function following(link: string): string {
 async function askCount(isNews = false): Promise<void> {
   const turn = asked;
   try {
-    const answer = await get(`alerts/count?${filtersOf(view, Date.now()).toString()}`, record({ count: integer }));
+    const answer = await get(`alerts/count?${filtersOf(view, Date.now()).toString()}`, alertCount);
     if (turn !== asked) return;
     total = answer.count;
     if (view.group !== "" && isNews) void groups.load(view.group, filtersOf(view, Date.now()));

@@ -1,9 +1,9 @@
 import { call, get, getAll, post, query as address } from "../lib/api";
+import { removedHere } from "../lib/answers";
 import { button, empty, h, icon, linkButton, replace } from "../lib/dom";
 import { queryColour, spreadColours } from "../lib/colours";
 import { byFolder, matching, tagsOf } from "../data/query_list";
 import { queryRow, removedQueries, type QueryRow, type RemovedQuery } from "../lib/shapes";
-import { id, list, record } from "../lib/parse";
 import { formatAgo, formatNumber } from "../lib/time";
 import { familyName, inSentence, kindName, SEVERITY_NAMES } from "../lib/words";
 import { unlessOthersStop } from "../views/dependents";
@@ -160,9 +160,8 @@ function isWholeFeed(): boolean {
 async function removeShown(): Promise<void> {
   const feed = feedSelect.value;
   const which = isWholeFeed() ? { feed, partial: true } : { feed, partial: true, ids: chosen().map((row) => Number(row.id)) };
-  const answer = record({ removed: list(id) });
   try {
-    const { removed } = await post("queries/remove", { ...which, dry_run: true }, answer);
+    const { removed } = await post("queries/remove", { ...which, dry_run: true }, removedHere);
     const words = tn("1 query", "{count} queries", removed.length);
     if (removed.length === 0) toast(t("None of these is yours to remove."), "info");
     if (
@@ -175,7 +174,7 @@ async function removeShown(): Promise<void> {
     )
       return;
     const done = await unlessOthersStop(
-      (stop) => post("queries/remove", { ...which, ids: removed.map(Number), stop_dependents: stop }, answer),
+      (stop) => post("queries/remove", { ...which, ids: removed.map(Number), stop_dependents: stop }, removedHere),
       t("Remove {words}", { words }),
     );
     if (done === null) return;

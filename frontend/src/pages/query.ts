@@ -1,4 +1,5 @@
 import { ApiError, call, getAll, post, query as address } from "../lib/api";
+import { checked } from "../lib/answers";
 import { button, exchange, h, icon, linkButton, replace } from "../lib/dom";
 import { Latest } from "../lib/latest";
 import { isObject } from "../lib/parse";
@@ -36,7 +37,7 @@ import { PreviewView } from "../views/query_form/preview_view";
 import { queryHead, stopNotice } from "../views/query_form/query_head";
 import { mayReplace } from "../views/query_form/replacing";
 import { section } from "../views/query_form/section";
-import { checked, VerdictView, type Verdict } from "../views/query_form/verdict_view";
+import { VerdictView, type Verdict } from "../views/query_form/verdict_view";
 import { RegionEditorView } from "../views/region_editor_view";
 import { mayMake } from "../lib/roles";
 import { fail, openShell, toast } from "../views/shell_view";

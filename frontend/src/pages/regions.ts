@@ -1,9 +1,9 @@
 import { ApiError, call, getAll, post, query as address, reason } from "../lib/api";
+import { importedRegions } from "../lib/answers";
 import { button, empty, h, icon, linkButton, replace } from "../lib/dom";
-import { anything, list, nullable, otherwise, record, string } from "../lib/parse";
 import { mayMake } from "../lib/roles";
 import { describe, type Geometry } from "../lib/regions";
-import { region as regionParser, regionGeometry, type Feed, type RegionRow } from "../lib/shapes";
+import { region as regionParser, type Feed, type RegionRow } from "../lib/shapes";
 import { lastFeed, setLastFeed } from "../lib/preferences";
 import { attachMenu } from "../views/menu_view";
 import { CoordinateTableView } from "../views/coordinate_table_view";
@@ -19,20 +19,6 @@ import { t, tn } from "../lib/texts";
 const shell = openShell();
 const name = new URLSearchParams(location.search).get("feed") ?? lastFeed();
 const start = shell.feeds.find((feed) => feed.name === name) ?? shell.feeds[0];
-
-const imported = record({
-  created: list(
-    record({
-      name: string,
-      geometry: regionGeometry,
-      /** Its name in the file, if another region has that. */
-      file_name: otherwise(nullable(string), null),
-      /** A stored region of the same shape. */
-      same_as: otherwise(nullable(string), null),
-    }),
-  ),
-  refused: list(anything),
-});
 
 class RegionsPage {
   private rows: RegionRow[] = [];
@@ -311,7 +297,7 @@ class RegionsPage {
   /** What to import of a file; if some of it is stored already or gets another name, the reader chooses. Null: nothing. */
   private async askedAbout(form: FormData): Promise<ImportChoice | null> {
     form.append("dry_run", "true");
-    const { created, refused } = await post("regions/import", form, imported);
+    const { created, refused } = await post("regions/import", form, importedRegions);
     form.delete("dry_run");
     const isPlain = created.every((row) => row.same_as === null && row.file_name === null);
     return refused.length > 0 || isPlain ? "all" : await chooseImport(created);
@@ -325,7 +311,7 @@ class RegionsPage {
       const choice = await this.askedAbout(form);
       if (choice === null) return;
       if (choice === "new") form.append("only_new", "true");
-      const { created } = await post("regions/import", form, imported);
+      const { created } = await post("regions/import", form, importedRegions);
       toast(tn("1 region imported.", "{count} regions imported.", created.length), "good");
       await this.load();
       this.fitTo(created);

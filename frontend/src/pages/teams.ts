@@ -1,4 +1,5 @@
 import { ApiError, call, get, post } from "../lib/api";
+import { newInvitation, transferred } from "../lib/answers";
 import {
   countsText,
   person as personParser,
@@ -12,7 +13,7 @@ import {
   type Team,
 } from "../data/team_data";
 import { button, empty, h, icon, replace, type Child } from "../lib/dom";
-import { boolean, dictionary, list, number, record, string } from "../lib/parse";
+import { list } from "../lib/parse";
 import { formatAgo, formatDate } from "../lib/time";
 import { confirmDanger, openDialog, type Dialog } from "../views/dialog_view";
 import { showFaults } from "../views/faults_view";
@@ -184,8 +185,6 @@ function removeMember(team: Team, member: Member): void {
   );
 }
 
-const transferred = record({ counts: dictionary(number) });
-
 function askHeir(title: string, path: string, others: readonly (readonly [string, string])[]): void {
   const field = choice(t("Who gets it"), others, others[0]?.[0] ?? "");
   const dialog = openDialog(
@@ -267,11 +266,7 @@ function invite(team: Team): void {
     button(t("Invite"), {
       kind: "button-primary",
       onClick: () => {
-        post(
-          `teams/${team.id}/invitations/`,
-          { email: email.value.trim(), role: role.value },
-          record({ link: string, sent: boolean, email: string }),
-        ).then((made) => {
+        post(`teams/${team.id}/invitations/`, { email: email.value.trim(), role: role.value }, newInvitation).then((made) => {
           dialog.close();
           showLink(
             made.link,

@@ -2,18 +2,13 @@
 
 import { t } from "../lib/texts";
 import { orderedEvidence } from "../data/evidence";
-import { detection as parser } from "../lib/shapes";
 import { queryColour } from "../lib/colours";
 import { get } from "../lib/api";
+import { answersBehind as behind, type AnswerBehind } from "../lib/answers";
 import { h, replace } from "../lib/dom";
-import { isObject, list, record, string } from "../lib/parse";
 import { formatMoment, type TimeUnit, type Zone } from "../lib/time";
 import { kindName } from "../lib/words";
 import { evidenceList } from "./evidence_list_view";
-
-const answer = (value: unknown) => ({ ...parser(value), query_name: isObject(value) ? string(value["query_name"]) : "" });
-const answers = record({ answers: list(answer) });
-type Answer = ReturnType<typeof answer>;
 
 /** A section that loads itself; hidden if there are none. */
 export function answersBehind(key: string, unit: TimeUnit, zone: Zone): HTMLElement {
@@ -23,7 +18,7 @@ export function answersBehind(key: string, unit: TimeUnit, zone: Zone): HTMLElem
 }
 
 async function fill(element: HTMLElement, key: string, unit: TimeUnit, zone: Zone): Promise<void> {
-  const found = await get(`detections/${key}/answers`, answers).catch(() => ({ answers: [] }));
+  const found = await get(`detections/${key}/answers`, behind).catch(() => ({ answers: [] }));
   if (found.answers.length === 0) return;
   replace(
     element,
@@ -34,7 +29,7 @@ async function fill(element: HTMLElement, key: string, unit: TimeUnit, zone: Zon
 }
 
 /** When opened, it shows its own events and answers. */
-function row(one: Answer, unit: TimeUnit, zone: Zone): HTMLElement {
+function row(one: AnswerBehind, unit: TimeUnit, zone: Zone): HTMLElement {
   const details = h(
     "details",
     { class: "more" },

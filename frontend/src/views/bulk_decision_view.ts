@@ -2,12 +2,10 @@
 
 import { t, tn } from "../lib/texts";
 import { post } from "../lib/api";
+import { changedAlerts } from "../lib/answers";
 import { button, h, replace } from "../lib/dom";
-import { id, integer, list, nullable, otherwise, record } from "../lib/parse";
 import { formatNumber } from "../lib/time";
 import { fail, toast } from "./shell_view";
-
-const answer = record({ changed: list(id), looked_at: otherwise(integer, 0), below: nullable(integer) });
 
 export interface BulkHandlers {
   /** The filters of the current view, in the form of the API. */
@@ -80,7 +78,7 @@ export class BulkDecisionView {
     const ids = [...this.chosen].map(Number);
     await this.work(action, async (changed) => {
       for (let i = 0; i < ids.length; i += PIECE)
-        for (const one of (await post("alerts/bulk", { ids: ids.slice(i, i + PIECE), action }, answer)).changed) changed.add(one);
+        for (const one of (await post("alerts/bulk", { ids: ids.slice(i, i + PIECE), action }, changedAlerts)).changed) changed.add(one);
     });
   }
 
@@ -120,7 +118,7 @@ export class BulkDecisionView {
     do {
       text.textContent = t("{part} of {whole}", { part: formatNumber(looked), whole: formatNumber(count) });
       bar.style.setProperty("--w", `${Math.min(100, (100 * looked) / Math.max(1, count))}%`);
-      const piece: ReturnType<typeof answer> = await post("alerts/bulk", { matching, action, below }, answer);
+      const piece: ReturnType<typeof changedAlerts> = await post("alerts/bulk", { matching, action, below }, changedAlerts);
       for (const one of piece.changed) changed.add(one);
       looked += piece.looked_at;
       below = piece.below;

@@ -3,8 +3,8 @@
 import { atOnce } from "../lib/timing";
 import { SEVERITIES, type Channel, type Me } from "../lib/shapes";
 import { call, post } from "../lib/api";
+import { newChannel } from "../lib/answers";
 import { button, h } from "../lib/dom";
-import { otherwise, record, string } from "../lib/parse";
 import { SEVERITY_NAMES } from "../lib/words";
 import { openDialog } from "./dialog_view";
 import { choice, field, refusedIn } from "./form_parts";
@@ -33,7 +33,6 @@ const URL_HINTS: Readonly<Record<string, string>> = {
   ),
 };
 const KEPT = t("chosen, as now");
-const keyed = record({ secret: otherwise(string, "") });
 
 /** The secret with which a receiver checks signatures. */
 export function showChannelSecret(secret: string): void {
@@ -103,8 +102,8 @@ export function openChannelForm(me: Me, stored: Channel | null, reload: () => Pr
     ...timing.values(),
   });
   const save = async (): Promise<void> => {
-    const made = keyed(
-      await (stored === null ? post("channels/", body(), keyed) : call(`channels/${stored.id}/`, { method: "PATCH", body: body() })),
+    const made = newChannel(
+      await (stored === null ? post("channels/", body(), newChannel) : call(`channels/${stored.id}/`, { method: "PATCH", body: body() })),
     );
     dialog.close();
     toast(stored === null ? t("The channel is on.") : t("The channel is changed."), "good");

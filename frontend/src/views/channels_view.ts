@@ -4,8 +4,8 @@ import { addressWords } from "../data/channel_data";
 import { timingWords } from "../lib/timing";
 import { channel as channelParser, type Channel, type Me } from "../lib/shapes";
 import { call, get, getAll, post } from "../lib/api";
+import { newSecret, pushKey, tested } from "../lib/answers";
 import { button, empty, h, replace } from "../lib/dom";
-import { boolean, number, nullable, otherwise, record, string } from "../lib/parse";
 import { pushChannel, setPushChannel } from "../lib/preferences";
 import { browserName, NoPush, subscribe, unsubscribe } from "../lib/push";
 import { formatAgo } from "../lib/time";
@@ -15,8 +15,6 @@ import { openDeliveryLog } from "./delivery_log_view";
 import { confirmDanger } from "./dialog_view";
 import { fail, toast } from "./shell_view";
 import { t, tn } from "../lib/texts";
-
-const tested = record({ ok: boolean, status: nullable(number), error: otherwise(string, "") });
 
 export class ChannelsView {
   readonly element = h("div", { class: "stack" });
@@ -46,7 +44,7 @@ export class ChannelsView {
   async notifyHere(press: HTMLButtonElement): Promise<void> {
     press.disabled = true;
     try {
-      const { key } = await get("channels/push-key", record({ key: nullable(string) }));
+      const { key } = await get("channels/push-key", pushKey);
       if (key === null) throw new NoPush(t("This installation sends no push messages: an operator gives it a key in VEDETTE_PUSH_KEY."));
       const fields = { name: browserName(navigator.userAgent), kind: "push", min_severity: "high", ...(await subscribe(key)) };
       setPushChannel((await post("channels/", fields, channelParser)).id);
@@ -134,7 +132,7 @@ export class ChannelsView {
     const text = t("Messages carry signatures by the old and the new secret for a day: give the receiver the new one in that time.");
     if (!(await confirmDanger(t("Make a new secret?"), text, t("Make secret")))) return;
     try {
-      showChannelSecret((await post(`channels/${row.id}/rotate`, {}, record({ secret: string }))).secret);
+      showChannelSecret((await post(`channels/${row.id}/rotate`, {}, newSecret)).secret);
     } catch (error) {
       fail(error);
     }

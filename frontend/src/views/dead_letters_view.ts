@@ -2,8 +2,9 @@
 
 import { deadLetter, type DeadLetter, type FeedStatus } from "../lib/shapes";
 import { ApiError, get, page, post } from "../lib/api";
+import { corrected } from "../lib/answers";
 import { button, empty, h, icon, replace } from "../lib/dom";
-import { integer, isObject, list, otherwise, record, string } from "../lib/parse";
+import { isObject } from "../lib/parse";
 import { formatMoment, formatNumber, type Zone } from "../lib/time";
 import { capitalised, reasonName } from "../lib/words";
 import { openDialog } from "./dialog_view";
@@ -17,14 +18,6 @@ const RULES: [string, string][] = [
   ["swapped", t("x and y are exchanged")],
   ["as_is", t("As they are: the feed was changed")],
 ];
-const corrected = record({
-  sent: integer,
-  late: integer,
-  refused: integer,
-  wrong: integer,
-  left: integer,
-  problems: otherwise(list(record({ detail: string })), []),
-});
 
 export async function showDeadLetters(feed: FeedStatus, zone: Zone): Promise<void> {
   const place = h("div", { class: "stack" });

@@ -4,25 +4,15 @@ import { t } from "../lib/texts";
 import { addressOf, BETWEEN, filterCount, GROUPS, MUTED, ORDERS, SINCE, TABS, viewFrom, type DeskView } from "../data/desk_view";
 import { regionUse, SEVERITIES, type Feed, type Me } from "../lib/shapes";
 import { call, getAll, post } from "../lib/api";
+import { named, savedView, type Named, type SavedView } from "../lib/answers";
 import { button, h, icon, replace } from "../lib/dom";
-import { anything, boolean, id, nullable, otherwise, record, string } from "../lib/parse";
+import { anything } from "../lib/parse";
 import { teamMates } from "../lib/team_mates";
 import { fromWall, toWall, type Zone } from "../lib/time";
 import { SEVERITY_NAMES } from "../lib/words";
 import { openDialog } from "./dialog_view";
 import { attachMenu, type MenuItem } from "./menu_view";
 import { fail, toast } from "./shell_view";
-
-const named = record({ id, name: string });
-const savedView = record({
-  id,
-  name: string,
-  parameters: otherwise(string, ""),
-  editable: otherwise(boolean, false),
-  team: otherwise(nullable(named), null),
-});
-type SavedView = ReturnType<typeof savedView>;
-type Named = ReturnType<typeof named>;
 
 const TYPING_MS = 250;
 

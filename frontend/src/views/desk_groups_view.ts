@@ -1,10 +1,10 @@
 /** A flood in a few rows: each group with its count and a strip of the opening times of its alerts. */
 
 import { t } from "../lib/texts";
-import { alertGroup, type AlertGroup } from "../lib/shapes";
+import { type AlertGroup } from "../lib/shapes";
 import { get } from "../lib/api";
+import { alertGroups } from "../lib/answers";
 import { button, empty, h, replace, svg } from "../lib/dom";
-import { list, record } from "../lib/parse";
 import { formatAgo, formatNumber } from "../lib/time";
 import { SEVERITY_NAMES } from "../lib/words";
 import { fail } from "./shell_view";
@@ -15,7 +15,6 @@ export interface GroupHandlers {
   acknowledge: (group: AlertGroup) => void;
 }
 
-const answer = record({ results: list(alertGroup) });
 const HEIGHT_PX = 26;
 const BAR_PX = 5;
 
@@ -52,7 +51,7 @@ export class DeskGroupsView {
     const search = new URLSearchParams(filters);
     search.set("by", by);
     try {
-      const { results } = await get(`alerts/groups?${search.toString()}`, answer);
+      const { results } = await get(`alerts/groups?${search.toString()}`, alertGroups);
       if (turn === this.asked) this.show(results);
       return results.length;
     } catch (error) {

@@ -1,8 +1,8 @@
 /** The dialog that creates a feed, and the one that changes its settings while rows arrive. */
 
 import { ApiError, call, get } from "../lib/api";
+import { holdings } from "../lib/answers";
 import { button, h } from "../lib/dom";
-import { integer, list, record, string } from "../lib/parse";
 import { formatNumber, formatSpan, type TimeUnit } from "../lib/time";
 import type { FeedStatus } from "../lib/shapes";
 import { columnsOf } from "../data/feed_form_data";
@@ -166,15 +166,6 @@ function latenessStays({ lateness, time }: FeedStatus): HTMLElement {
 }
 
 const NAMED = 5;
-
-const holdings = record({
-  rows: integer,
-  regions: integer,
-  queries: integer,
-  in_the_way: list(string),
-  answers: integer,
-  connectors: integer,
-});
 
 /** The queries that have to be removed first: a few by name. */
 function inTheWay(names: readonly string[]): string {

@@ -4,12 +4,12 @@ import * as L from "leaflet";
 import "@geoman-io/leaflet-geoman-free";
 import "@geoman-io/leaflet-geoman-free/dist/leaflet-geoman.css";
 import { get } from "../lib/api";
+import { positions } from "../lib/answers";
 import { button, h, iconButton } from "../lib/dom";
 import { token } from "../lib/colours";
-import { list, nullable, number, record } from "../lib/parse";
 import { around, isCircle, type Geometry, type Ring } from "../lib/regions";
 import { EntitiesData } from "../data/entities_data";
-import { position, type Feed, type Position } from "../lib/shapes";
+import { type Feed, type Position } from "../lib/shapes";
 import type { EditorMap, MapShape, PointDocument } from "./editors/editor";
 import { EntityLayer } from "./entity_layer";
 import { boundsOf, latLng, openMap, type FeedMap } from "./map_view";
@@ -28,7 +28,6 @@ const HINTS: Record<Shape | "Point", string> = {
   Rectangle: t("Click one corner, then the opposite one. Escape cancels."),
   Circle: t("Click the centre, then the edge. Escape cancels."),
 };
-const positions = record({ t: nullable(number), entities: list(position) });
 
 /** Vertices on the map are for pointers only: by keyboard they are numbers in a table. */
 function forPointers(corner: L.Marker): void {

@@ -3,11 +3,11 @@
 import { channel as channelParser, type Channel, type Me } from "../lib/shapes";
 import { conditionWords, dryRun, rule as ruleParser, targetWords, type Rule } from "../data/rule_data";
 import { call, get, getAll } from "../lib/api";
+import { shift } from "../lib/answers";
 import { button, empty, h, replace } from "../lib/dom";
 import { confirmDanger, openDialog } from "./dialog_view";
 import { outcome } from "./dry_run_view";
 import { openRuleForm } from "./rule_form_view";
-import { shift } from "./shifts_view";
 import { fail } from "./shell_view";
 import { t } from "../lib/texts";
 

@@ -2,17 +2,15 @@
 
 import { t, tn } from "../lib/texts";
 import { ApiError, call, get, post } from "../lib/api";
+import { newShare, share, type Share } from "../lib/answers";
 import { button, h, icon, replace } from "../lib/dom";
-import { id, list, otherwise, record, string } from "../lib/parse";
+import { list } from "../lib/parse";
 import { formatMoment } from "../lib/time";
-import { moment, type Feed } from "../lib/shapes";
+import { type Feed } from "../lib/shapes";
 import { openDialog } from "./dialog_view";
 import { showFaults } from "./faults_view";
 import { fail } from "./shell_view";
 import { copyRow } from "./secret_view";
-
-const share = record({ id, name: otherwise(string, ""), maker: record({ name: string }), expires_at: moment });
-type Share = ReturnType<typeof share>;
 
 const HOUR_MS = 3_600_000;
 const SPANS = [
@@ -62,7 +60,7 @@ export function openShares(feed: Feed, shown: readonly string[] | null): void {
           expires_at: new Date(Date.now() + Number(span.value) * HOUR_MS).toISOString(),
           queries: shown?.map(Number) ?? null,
         };
-        post(path, body, record({ link: string })).then(
+        post(path, body, newShare).then(
           (made) => {
             showLink(dialog.body, made.link);
             void load();

@@ -4,11 +4,12 @@ import { refuseStrayFiles } from "./file_drops";
 import { t } from "../lib/texts";
 import "../styles/main.css";
 import { get, NotShared, query, reason } from "../lib/api";
+import { alertCount } from "../lib/answers";
 import { h, icon, iconButton, replace } from "../lib/dom";
 import { setTheme } from "../lib/preferences";
 import { isDark } from "../lib/colours";
 import { armSound } from "../lib/sound";
-import { four, integer, isObject, list, nullable, number, otherwise, record, string } from "../lib/parse";
+import { four, isObject, list, nullable, number, otherwise, record, string } from "../lib/parse";
 import { setUnits } from "../lib/units";
 import { watch } from "../data/entity_page_data";
 import { feed, me, type Feed, type Me } from "../lib/shapes";
@@ -66,7 +67,7 @@ export function refreshAlertCount(): void {
 async function askAlertCount(): Promise<void> {
   if (document.hidden) return;
   try {
-    showAlertCount((await get(WAITING, record({ count: integer }))).count);
+    showAlertCount((await get(WAITING, alertCount)).count);
   } catch {
     // The count is optional: the pages themselves report an unreachable server.
   }

@@ -1,26 +1,14 @@
 /** Shifts: who is on call now, from an imported calendar file. */
 
 import type { Me } from "../lib/shapes";
-import { moment } from "../lib/shapes";
 import { call, getAll } from "../lib/api";
+import { shift, type Shift } from "../lib/answers";
 import { button, empty, h, replace } from "../lib/dom";
-import { boolean, id, list, otherwise, record, string } from "../lib/parse";
 import { formatMoment } from "../lib/time";
 import { confirmDanger, openDialog } from "./dialog_view";
 import { field, refusedIn } from "./form_parts";
 import { fail, toast } from "./shell_view";
 import { t } from "../lib/texts";
-
-export const shift = record({
-  id,
-  name: string,
-  on_call: list(string),
-  unknown: list(string),
-  known_until: moment,
-  warning: otherwise(string, ""),
-  editable: otherwise(boolean, false),
-});
-type Shift = ReturnType<typeof shift>;
 
 export class ShiftsView {
   readonly element = h("div", { class: "stack" });

@@ -2,25 +2,12 @@
 
 import { t } from "../lib/texts";
 import { get, query } from "../lib/api";
+import { scores, type Score } from "../lib/answers";
 import { h, replace } from "../lib/dom";
-import { list, nullable, number, otherwise, record, string } from "../lib/parse";
 import { familyName, inSentence } from "../lib/words";
 
 const MINUTES = 30;
 const EVERY_MS = 15_000;
-
-const score = record({
-  kind: string,
-  family: otherwise(string, ""),
-  happened: number,
-  found: number,
-  reported: number,
-  right: number,
-  precision: nullable(number),
-  recall: nullable(number),
-});
-const scores = record({ scores: list(score) });
-type Score = ReturnType<typeof score>;
 
 export class TruthView {
   /** Hidden while there is nothing to show: on every feed that is not a demo. */

@@ -3,7 +3,7 @@
 import { t } from "../../lib/texts";
 import type { QueryRow } from "../../lib/shapes";
 import { get, isShared, query as address } from "../../lib/api";
-import { list, record, string } from "../../lib/parse";
+import { registered } from "../../lib/answers";
 import { around } from "../../lib/regions";
 import type { EntityLayer } from "../entity_layer";
 import { boundsOf, latLng, type FeedMap } from "../map_view";
@@ -13,7 +13,6 @@ import type { LiveModel } from "./model";
 import { openRegionCard } from "./region_card";
 
 const MOST_REGISTERED = 8;
-const registered = record({ results: list(record({ entity: string, name: string })) });
 
 export class Places {
   /** The entity that the map follows, until the reader moves the map. */

@@ -1,25 +1,12 @@
 /** The upstream and downstream queries of a query, as far as the reader may see them. */
 
 import { get } from "../../lib/api";
+import { derivation, type Upstream } from "../../lib/answers";
 import { h, replace } from "../../lib/dom";
-import { boolean, id, list, nullable, number, oneOf, record, string } from "../../lib/parse";
 import { formatNumber } from "../../lib/time";
 import { familyName, inSentence, kindName } from "../../lib/words";
 import { section } from "./section";
 import { t } from "../../lib/texts";
-
-const upstream = record({
-  id: nullable(id),
-  name: nullable(string),
-  family: nullable(string),
-  called: string,
-  event: string,
-  kind: string,
-  at: oneOf("start", "end"),
-  runs: boolean,
-});
-const dependent = record({ id, name: string, family: string, direct: boolean, runs: boolean });
-const derivation = record({ derives_from: list(upstream), derived_by: list(dependent), hidden: number });
 
 export class DerivationView {
   readonly element = h("div", { hidden: true });
@@ -60,7 +47,7 @@ export class DerivationView {
   }
 }
 
-function sourceRow(source: ReturnType<typeof upstream>): HTMLElement {
+function sourceRow(source: Upstream): HTMLElement {
   const name = source.id === null ? h("span", {}, source.name ?? source.called) : link(source.id, source.name ?? source.called);
   const when = source.at === "start" ? t("when it begins") : t("when it ends");
   return h(

@@ -2,12 +2,12 @@
 
 import { wishOf } from "../../data/stretch";
 import { get } from "../../lib/api";
+import { versionRow } from "../../lib/answers";
 import { h, icon } from "../../lib/dom";
 import { list } from "../../lib/parse";
 import { queryVersion, type QueryRow } from "../../lib/shapes";
 import { t } from "../../lib/texts";
 import { formatNumber } from "../../lib/time";
-import { versionRow } from "./versions_dialog";
 
 /** `isRestored`: the document as it was written, to be saved again; else with its regions at that time, only to be looked at. */
 export interface Earlier {

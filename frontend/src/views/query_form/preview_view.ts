@@ -1,18 +1,17 @@
 /** The answers that a query would have given recently, on a small timeline and, through the caller, on the map. */
 
 import { IntervalsData, type Interval } from "../../data/intervals_data";
-import { detection, type Detection, type Feed } from "../../lib/shapes";
+import { type Detection, type Feed } from "../../lib/shapes";
 import { ApiError, post, reason } from "../../lib/api";
+import { PREVIEW, preview } from "../../lib/answers";
 import { awaiting, button, empty, h, icon, replace } from "../../lib/dom";
 import { Latest } from "../../lib/latest";
-import { boolean, list, number, object, otherwise, record, type Parser } from "../../lib/parse";
 import { formatNumber, formatSpan, type Zone } from "../../lib/time";
 import { inSentence, kindName } from "../../lib/words";
 import { headline } from "../drawer_view";
 import { TimelineView } from "../timeline_view";
 import { formatTenths, t, tn } from "../../lib/texts";
 
-const QUERY = "preview";
 /** Minutes, and their label. */
 const SPANS: readonly (readonly [number, string])[] = [
   [10, t("last 10 min")],
@@ -21,17 +20,6 @@ const SPANS: readonly (readonly [number, string])[] = [
   [360, t("last 6 hours")],
   [1440, t("last day")],
 ];
-/** Answers of an unregistered query have no query name. */
-const answer: Parser<Detection> = (value, path = "") => detection({ ...object(value, path), query: QUERY }, path);
-const preview = record({
-  from: otherwise(number, 0),
-  to: otherwise(number, 0),
-  rows: number,
-  truncated: otherwise(boolean, false),
-  seconds: otherwise(number, 0),
-  total: number,
-  answers: list(answer),
-});
 
 export interface PreviewHandlers {
   specification: () => Record<string, unknown>;
@@ -180,7 +168,7 @@ export class PreviewView {
       describe: headline,
     });
     const pad = (answer.to - answer.from) * 0.02;
-    timeline.setRows([data.of(QUERY)], () => t("This query"), null);
+    timeline.setRows([data.of(PREVIEW)], () => t("This query"), null);
     timeline.setWindow(answer.from - pad, answer.to + pad, answer.to);
     showOnMap(null);
   }

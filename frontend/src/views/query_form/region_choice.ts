@@ -1,8 +1,8 @@
 /** A choice of one region: a stored one by name or click, drawn on the map, from a file, or entered as numbers. */
 
-import { ApiError, faultList, post } from "../../lib/api";
+import { ApiError, post } from "../../lib/api";
+import { importedShapes } from "../../lib/answers";
 import { button, h, icon, iconButton, replace } from "../../lib/dom";
-import { list, number, otherwise, record, string } from "../../lib/parse";
 import { FEATURE } from "../../data/bulk_data";
 import { asGeometry, describe, isReference, type Geometry, type Reference } from "../../lib/regions";
 import { CoordinateTableView } from "../coordinate_table_view";
@@ -14,10 +14,6 @@ import { t } from "../../lib/texts";
 
 export const REGION_FILES = ".geojson,.json,.kml,.kmz,.gpx,.zip,.gpkg,.csv";
 const SHOWN = 200;
-const imported = record({
-  created: list(record({ name: otherwise(string, "region"), geometry: (value: unknown) => asGeometry(value) })),
-  refused: otherwise(list(record({ row: otherwise(number, 0), faults: faultList })), []),
-});
 
 export interface RegionChoiceOptions {
   context: EditorContext;
@@ -203,14 +199,14 @@ export class RegionChoice {
     form.append("feed", this.options.context.feed.name);
     form.append("dry_run", "true");
     try {
-      this.choose(await post("regions/import", form, imported));
+      this.choose(await post("regions/import", form, importedShapes));
     } catch (error) {
       if (error instanceof ApiError && error.faults.length > 0) toast(error.faults[0]!.message, "critical");
       else fail(error);
     }
   }
 
-  private choose(answer: ReturnType<typeof imported>): void {
+  private choose(answer: ReturnType<typeof importedShapes>): void {
     const found = answer.created.filter((row) => row.geometry !== null);
     if (found.length === 0) toast(answer.refused[0]?.faults[0]?.message ?? t("There is no region in this file."), "critical");
     else if (found.length === 1) this.take(found[0]!.geometry, true);

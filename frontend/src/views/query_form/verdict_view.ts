@@ -1,18 +1,11 @@
 /** The server's verdict on the document: the query as a sentence, or what is still missing. */
 
-import { faultList, reason, type Fault } from "../../lib/api";
+import { reason, type Fault } from "../../lib/api";
+import { checked } from "../../lib/answers";
 import { h, replace } from "../../lib/dom";
-import { list, nullable, otherwise, record, string } from "../../lib/parse";
 import { t } from "../../lib/texts";
 import { formatNumber } from "../../lib/time";
 
-export const checked = record({
-  faults: faultList,
-  sentence: nullable(string),
-  kinds: otherwise(list(string), []),
-  notices: otherwise(list(string), []),
-  placement: otherwise(nullable(string), null),
-});
 /** `placement`: how the query's work is partitioned, if worth mentioning. */
 export type Verdict = Pick<ReturnType<typeof checked>, "faults" | "sentence" | "notices" | "placement">;
 

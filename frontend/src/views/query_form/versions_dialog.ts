@@ -1,22 +1,14 @@
 /** All versions of a query, each with its sentence and its document. */
 
 import { get, query as address } from "../../lib/api";
+import { versionRow } from "../../lib/answers";
 import { h, linkButton } from "../../lib/dom";
-import { list, nullable, number, object, otherwise, record, string } from "../../lib/parse";
-import { moment, type QueryRow } from "../../lib/shapes";
+import { list } from "../../lib/parse";
+import { type QueryRow } from "../../lib/shapes";
 import { t } from "../../lib/texts";
 import { formatAgo, formatNumber } from "../../lib/time";
 import { openDialog } from "../dialog_view";
 import { fail } from "../shell_view";
-
-export const versionRow = record({
-  version: number,
-  sentence: otherwise(string, ""),
-  created_at: moment,
-  created_by: nullable(string),
-  current: otherwise((value: unknown) => value === true, false),
-  specification: object,
-});
 
 export async function showVersions(row: QueryRow): Promise<void> {
   try {

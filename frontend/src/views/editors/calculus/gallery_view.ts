@@ -12,14 +12,12 @@ import {
 import { fromDuration, toDuration, type SpanUnit } from "../../../data/query_form_data";
 import type { Feed, RegionRow } from "../../../lib/shapes";
 import { ApiError, get, post, query as address, reason } from "../../../lib/api";
+import { filledTemplate } from "../../../lib/answers";
 import { button, h, icon, replace } from "../../../lib/dom";
 import { Latest } from "../../../lib/latest";
-import { object, record } from "../../../lib/parse";
 import { isReference } from "../../../lib/regions";
 import { unitSelect } from "../../query_form/unit_select";
 import { t } from "../../../lib/texts";
-
-const filledAnswer = record({ specification: object });
 
 export interface GalleryOptions {
   feed: Feed;
@@ -118,7 +116,7 @@ export class GalleryView {
     const { specification } = await post(
       "queries/gallery",
       { feed: this.options.feed.name, template: template.name, values },
-      filledAnswer,
+      filledTemplate,
       signal,
     );
     this.mark([]);

@@ -3,11 +3,10 @@
 import type { Mutual } from "../../../data/constraint_data";
 import { nearness } from "../../../data/nearness";
 import { get } from "../../../lib/api";
-import { list, record } from "../../../lib/parse";
-import { position, type Feed } from "../../../lib/shapes";
+import { positions } from "../../../lib/answers";
+import { type Feed } from "../../../lib/shapes";
 
 const COUNT = 3;
-const positions = record({ entities: list(position) });
 
 /** At once. */
 export function firstProposal(feed: Feed): Mutual {

@@ -26,6 +26,7 @@ import { quotas } from "../src/data/quota_data";
 import { dryRun, rule } from "../src/data/rule_data";
 import { attributeValues } from "../src/data/styling";
 import { member, person, team } from "../src/data/team_data";
+import { madeToken } from "../src/data/token_data";
 import { inspection, samples, upload } from "../src/data/upload_data";
 
 interface Schema {
@@ -157,7 +158,7 @@ const PARSERS: [string, Parser<unknown>][] = [
   ["NewChannel", answers.newSecret],
   ["NewInvitation", answers.newInvitation],
   ["NewShare", answers.newShare],
-  ["NewToken", answers.madeToken],
+  ["NewToken", madeToken],
   ["Note", note],
   ["NumberHistogram", histogram],
   ["OccupancyCourse", countedAnswer],

@@ -3,6 +3,7 @@
  * answers.
  */
 
+import { endOf } from "../lib/families";
 import { dictionary, list, number, record } from "../lib/parse";
 import type { Stretch } from "./coverage";
 
@@ -27,7 +28,7 @@ export function answerCounts(value: unknown): AnswerCounts {
   for (const [query, kinds] of Object.entries(counts)) {
     const sums = new Int32Array(size);
     for (const [kind, rows] of Object.entries(kinds)) {
-      const isEndOfStay = kind === "out" && "in" in kinds;
+      const isEndOfStay = Object.keys(kinds).some((other) => endOf(other) === kind);
       for (const [place = 0, count = 0] of rows) {
         total += count;
         if (!isEndOfStay) sums[place]! += count;

@@ -8,7 +8,7 @@ import { asGeometry, isReference, type Geometry, type Reference } from "../lib/r
 import type { SignedSpan } from "./constraint_spans";
 import { spanValue } from "./constraint_spans";
 import { bound } from "./document_data";
-import { columnsOf } from "./query_form_data";
+import { columnsOf } from "../lib/columns";
 import type { Feed } from "../lib/shapes";
 
 export interface VariableEntry {

@@ -1,5 +1,6 @@
-/** One interval or mark of the timeline, its name, and how stays are paired from in and out. */
+/** One interval or mark of the timeline, its name, and how stays are paired from the answers that begin and end them. */
 
+import { endOf, isEnding } from "../lib/families";
 import { kindName } from "../lib/words";
 import type { Detection } from "../lib/shapes";
 
@@ -8,7 +9,7 @@ export interface Interval {
   key: string;
   query: string;
   entities: string[];
-  /** `stay` for a pair of in and out, else the detections' kind. */
+  /** `stay` for what one answer began and another ended, else the detections' kind. */
   kind: string;
   value: unknown;
   /** Event time, in the feed's unit. */
@@ -47,8 +48,8 @@ export function cutAt(interval: Interval, leftAt: number | null): Interval {
 }
 
 /**
- * The intervals of one query and grounding. `in` and `out` alternate, so a stay is an `in` with the next `out`: [in, out).
- * Of an `in` and an `out` at the same time, the one that the previous state allows comes first.
+ * The intervals of one query and grounding. Answers that begin a stay and answers that end it alternate: a stay is one with the next
+ * other, [begin, end). Of two at the same time, the one that the previous state allows comes first.
  */
 export function pair(rows: readonly Detection[]): Interval[] {
   const sorted = [...rows].sort((a, b) => a.start - b.start || a.kind.localeCompare(b.kind));
@@ -57,17 +58,17 @@ export function pair(rows: readonly Detection[]): Interval[] {
   const ties: Detection[] = [];
   const settle = (): void => {
     while (ties.length > 0) {
-      const wanted: string = open === null ? "in" : "out";
+      const isOpen: boolean = open !== null;
       const at = Math.max(
         0,
-        ties.findIndex((row) => row.kind === wanted),
+        ties.findIndex((row) => isEnding(row.kind) === isOpen),
       );
       open = step(result, open, ties[at]!);
       ties.splice(at, 1);
     }
   };
   for (const row of sorted) {
-    if (row.kind !== "in" && row.kind !== "out") {
+    if (!isOfStay(row.kind)) {
       result.push(single(row));
       continue;
     }
@@ -78,8 +79,13 @@ export function pair(rows: readonly Detection[]): Interval[] {
   return result.sort((a, b) => a.start - b.start);
 }
 
+/** Whether answers of this kind begin or end a stay. */
+export function isOfStay(kind: string): boolean {
+  return endOf(kind) !== undefined || isEnding(kind);
+}
+
 function step(result: Interval[], open: Interval | null, row: Detection): Interval | null {
-  if (row.kind === "in") {
+  if (!isEnding(row.kind)) {
     const stay: Interval = { ...single(row), kind: "stay", end: null, isMark: false };
     result.push(stay);
     return stay;

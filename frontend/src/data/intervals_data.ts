@@ -1,11 +1,11 @@
 /**
- * From detections to the timeline's items: stays paired from in and out, marks, and intervals; grouped by query and grounding.
+ * From detections to the timeline's items: stays, marks, and intervals; grouped by query and grounding.
  *
  * Pure and incremental: a change rebuilds only its lane, and the columns of a query are merged on demand from the old
  * columns and the changed lanes, so that hundreds of changes per second cost little beside tens of thousands of answers.
  */
 
-import { cutAt, fluentName, laneName, pair, single, type Interval } from "./interval";
+import { cutAt, fluentName, isOfStay, laneName, pair, single, type Interval } from "./interval";
 import type { Detection } from "../lib/shapes";
 
 export type { Interval };
@@ -180,7 +180,7 @@ function laneKey(group: Group, row: Detection): string {
 }
 
 function isCrossing(group: Group, row: Detection): boolean {
-  return !group.isFluents && (row.kind === "in" || row.kind === "out");
+  return !group.isFluents && isOfStay(row.kind);
 }
 
 function columnsOf(query: string, size: number): QueryIntervals {

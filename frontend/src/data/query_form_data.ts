@@ -1,6 +1,7 @@
 /** Conversion between entries of forms and parts of a specification, in both directions. Pure. */
 
 import type { Fault } from "../lib/api";
+import { columnsOf } from "../lib/columns";
 import { isObject } from "../lib/parse";
 import { parseDuration, type TimeUnit } from "../lib/time";
 import { bound, othersOf } from "./document_data";
@@ -70,10 +71,6 @@ const OWN_KEYS = new Set([
 export const FIRST_POLICIES = ["ignore", "enter"] as const;
 export type FirstPolicy = (typeof FIRST_POLICIES)[number];
 
-export function isCrossing(family: string): boolean {
-  return family === "border" || family === "transition";
-}
-
 export function emptyEntries(family: string, time: TimeUnit): CrossingEntries {
   return {
     family,
@@ -91,18 +88,6 @@ export function emptyEntries(family: string, time: TimeUnit): CrossingEntries {
     while: [],
     others: {},
   };
-}
-
-/** Columns that a range or a condition may use, with their types. */
-export function columnsOf(feed: Feed): Record<string, string> {
-  return { x: "float", y: "float", ...feed.columns };
-}
-
-/** The columns that a range may use. */
-export function numericColumns(feed: Feed): string[] {
-  return Object.entries(columnsOf(feed))
-    .filter(([, type]) => type === "float" || type === "int")
-    .map(([name]) => name);
 }
 
 /** The document for these entries; empty fields are left out, so that the server reports them as missing. */

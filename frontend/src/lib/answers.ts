@@ -169,7 +169,6 @@ export const pushKey = record({ key: nullable(string) });
 // ---- Accounts and teams
 
 export const newSecret = record({ secret: string });
-export const madeToken = record({ token: string });
 export const newShare = record({ link: string });
 export const share = record({ id, name: otherwise(string, ""), maker: record({ name: string }), expires_at: moment });
 export type Share = ReturnType<typeof share>;

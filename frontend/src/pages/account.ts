@@ -1,12 +1,11 @@
 import { LANGUAGES, t } from "../lib/texts";
 import { ApiError, call, get, getAll, post } from "../lib/api";
-import { madeToken } from "../lib/answers";
 import { button, h, icon, linkButton, replace, type Child } from "../lib/dom";
 import { anything } from "../lib/parse";
 import { me as meParser, SEVERITIES, token as tokenParser, type Severity, type Token } from "../lib/shapes";
 import { quotas } from "../data/quota_data";
 import { roleName } from "../data/team_data";
-import { scopeName, SCOPES } from "../data/token_data";
+import { madeToken, scopeName, SCOPES } from "../data/token_data";
 import { setSoundFrom, setTheme, setWantsNotifications, soundFrom, theme, wantsNotifications, type Theme } from "../lib/preferences";
 import { mayOperate, orWhyNot } from "../lib/roles";
 import { trySound } from "../lib/sound";

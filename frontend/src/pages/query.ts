@@ -6,7 +6,6 @@ import { isObject } from "../lib/parse";
 import { FEATURE } from "../data/bulk_data";
 import { readDerive, withAnswers } from "../data/derive_data";
 import { kept } from "../data/document_data";
-import { isCrossing } from "../data/query_form_data";
 import { plainQuestion, questionsOf, type Question } from "../data/question_data";
 import {
   channel as channelParser,
@@ -19,7 +18,7 @@ import {
 } from "../lib/shapes";
 import { queryColour } from "../lib/colours";
 import { formatNumber } from "../lib/time";
-import { familyOf } from "../lib/families";
+import { families as knownFamilies, familyOf } from "../lib/families";
 import { unlessOthersStop } from "../views/dependents";
 import { explainAnswer, goTo } from "../views/answer_tracks";
 import type { FamilyEditor } from "../views/editors/editor";
@@ -30,7 +29,7 @@ import { BulkView } from "../views/query_form/bulk_view";
 import { DerivationView } from "../views/query_form/derivation_view";
 import { DeriveField } from "../views/query_form/derive_field";
 import { askedVersion, earlierNotice, type Earlier } from "../views/query_form/earlier_version";
-import { familyGallery, questionTitle } from "../views/query_form/family_gallery";
+import { familyGallery } from "../views/query_form/family_gallery";
 import { FilingView } from "../views/query_form/filing_view";
 import { originalOf, suggestedName, type Original } from "../views/query_form/free_names";
 import { PreviewView } from "../views/query_form/preview_view";
@@ -45,7 +44,7 @@ import { t } from "../lib/texts";
 
 const shell = openShell();
 const stored = shell.data["query"] === null || shell.data["query"] === undefined ? null : queryRow(shell.data["query"]);
-const families = isObject(shell.data["families"]) ? Object.keys(shell.data["families"]) : ["border", "transition"];
+const families = isObject(shell.data["families"]) ? Object.keys(shell.data["families"]) : Object.keys(knownFamilies);
 const parameters = new URLSearchParams(location.search);
 const CHECK_AFTER_MS = 350;
 /** After this long the sentence of the document before is taken away. */
@@ -55,7 +54,7 @@ const POINTED_AT_MS = 120;
 const FEED_FIELD = "query-feed";
 /** `?from=file`: one query for each region of a file. The form then edits their template, for families that watch one region. */
 const isBulk = stored === null && parameters.get("from") === "file";
-const offered = questionsOf(isBulk ? families.filter(isCrossing) : families);
+const offered = questionsOf(isBulk ? families.filter(hasRegion) : families);
 /** Replaces the file's regions while the template is checked. */
 const SAMPLE = { center: [0, 0], radius: 1 };
 
@@ -121,8 +120,7 @@ class QueryPage {
   ) {
     const wanted = parameters.get("family");
     const known = stored ?? original;
-    this.question =
-      known !== null ? plainQuestion(known.family) : (offered.find(({ key }) => key === wanted) ?? offered[0] ?? plainQuestion("border"));
+    this.question = known !== null ? plainQuestion(known.family) : (offered.find(({ key }) => key === wanted) ?? offered[0]!);
     this.alerts = new AlertsView(stored ?? original, channels);
     this.filing = new FilingView(feed.name, stored ?? original);
     if (original !== null) this.name.value = original.copyName;
@@ -196,15 +194,17 @@ class QueryPage {
   private fresh({ family, begin }: Question): Record<string, unknown> {
     if (isBulk) return { family, version: 1, region: { region: FEATURE } };
     const region = parameters.get("region");
-    const isKnown = isCrossing(family) && this.regions.some((row) => row.name === region);
+    const isKnown = hasRegion(family) && this.regions.some((row) => row.name === region);
     return { family, version: 1, ...begin(this.feed), ...(isKnown ? { region: { region } } : {}) };
   }
 
   private async choose(question: Question): Promise<void> {
     const before = this.specification();
-    // Borders and transitions ask about the same place and the same events: they share a draft.
-    const { within, types } = this.drafts.get(draftOf(this.question)) ?? {};
-    this.drafts.set(draftOf(this.question), isCrossing(this.question.family) ? { within, types, ...before } : before);
+    const earlier = this.drafts.get(draftOf(this.question)) ?? {};
+    // What only the other families write that share the draft.
+    const ofOthers: Record<string, unknown> = {};
+    for (const key of familyOf(this.question.family)?.draft?.own ?? []) ofOthers[key] = earlier[key];
+    this.drafts.set(draftOf(this.question), { ...ofOthers, ...before });
     this.question = question;
     this.verdict.checking();
     const draft = this.drafts.get(draftOf(question)) ?? this.fresh(question);
@@ -215,7 +215,7 @@ class QueryPage {
     const { question } = this;
     const open = await editorOf(question.family);
     if (question !== this.question) return;
-    this.name.placeholder = stored?.name ?? questionTitle(question);
+    this.name.placeholder = stored?.name ?? question.title;
     const before = this.editor;
     before?.close?.();
     this.map.stop();
@@ -417,7 +417,7 @@ class QueryPage {
     }
     this.save.disabled = true;
     try {
-      const name = this.name.value.trim() || (stored?.name ?? (await suggestedName(this.feed.name, questionTitle(this.question))));
+      const name = this.name.value.trim() || (stored?.name ?? (await suggestedName(this.feed.name, this.question.title)));
       const body = { feed: this.feed.name, name, specification: this.specification(), ...this.filing.values(), ...this.alerts.settings() };
       if (stored === null) {
         const made = await post("queries/", body, queryRow);
@@ -449,7 +449,11 @@ class QueryPage {
 }
 
 function draftOf({ key, family }: Question): string {
-  return isCrossing(family) ? "crossing" : key;
+  return familyOf(family)?.draft?.key ?? key;
+}
+
+function hasRegion(family: string): boolean {
+  return familyOf(family)?.hasRegion === true;
 }
 
 /** The query that the address asks to copy. */

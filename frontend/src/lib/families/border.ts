@@ -1,11 +1,12 @@
 import { t } from "../texts";
+import { CROSSING } from "./crossing";
 import { ABOUT_ONE, something, type Family } from "./family";
 
 export const border: Family = {
   name: t("Crossing a border"),
   card: { icon: "square-dashed-mouse-pointer", text: t("Something enters or leaves an area, or a range of values.") },
   kinds: {
-    in: { name: t("Entered"), clause: something(t("enters")) },
+    in: { name: t("Entered"), clause: something(t("enters")), endedBy: "out" },
     out: { name: t("Left"), clause: something(t("leaves")) },
   },
   columns: ABOUT_ONE,
@@ -13,5 +14,6 @@ export const border: Family = {
   measure: null,
   moment: null,
   isFluents: false,
+  ...CROSSING,
   isKnownLate: (specification) => specification["segments"] === true,
 };

@@ -1,5 +1,6 @@
 /** What the pages know about a family. One module per family; `index.ts` registers them, `views/editors/registry.ts` their editors. */
 
+import type { Feed } from "../shapes";
 import { distanceWords } from "../units";
 import { t } from "../texts";
 
@@ -10,6 +11,8 @@ export interface Kind {
   readonly clause: string | null;
   /** The answer is between its first two events, with its value as their distance; otherwise it is at the query's regions. */
   readonly isBetweenTwo?: true;
+  /** The kind of the answers that end what these began: the two are one interval. */
+  readonly endedBy?: string;
   /** Its bar on the timeline is paler than others: it is about an absence. */
   readonly isPale?: true;
   /** Its bar has a mark at its end: a time limit that was reached. */
@@ -18,10 +21,26 @@ export interface Kind {
 
 export type MeasureOf = (number: number, specification: Record<string, unknown>, isMetres: boolean) => [name: string, text: string];
 
+/** A question of its own that a family answers, which its empty editor does not show. */
+export interface Variant {
+  /** Its name in the address, and the key of its draft. */
+  readonly key: string;
+  readonly title: string;
+  readonly icon: string;
+  readonly text: string;
+  /** The initial document, besides family and version. */
+  readonly begin: (feed: Feed) => Record<string, unknown>;
+}
+
 export interface Family {
   readonly name: string;
   /** Its card among the questions: a sentence that says what a query finds. */
   readonly card: { readonly icon: string; readonly text: string };
+  readonly variants?: readonly Variant[];
+  /** Its queries watch one region, under `region`: a file of regions can become as many of them. */
+  readonly hasRegion?: true;
+  /** Families that ask about the same place and the same events share a draft; `own`: what only some of them write into it. */
+  readonly draft?: { readonly key: string; readonly own: readonly string[] };
   /** The kinds of answers; empty if its documents name them. */
   readonly kinds: Readonly<Record<string, Kind>>;
   /** Answers as events of other queries: the meaning of their columns. Null: they cannot be events. */

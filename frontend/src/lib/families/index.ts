@@ -35,3 +35,15 @@ const KINDS = new Map<string, Kind>(Object.values(families).flatMap(({ kinds }) 
 export function kindOf(kind: string): Kind | undefined {
   return KINDS.get(kind);
 }
+
+const ENDING = new Set([...KINDS.values()].flatMap(({ endedBy }) => endedBy ?? []));
+
+/** Whether answers of this kind end what answers of another kind began. */
+export function isEnding(kind: string): boolean {
+  return ENDING.has(kind);
+}
+
+/** The kind of the answers that end what answers of this kind began. */
+export function endOf(kind: string): string | undefined {
+  return KINDS.get(kind)?.endedBy;
+}

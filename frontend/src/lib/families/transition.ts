@@ -1,4 +1,5 @@
 import { t } from "../texts";
+import { CROSSING } from "./crossing";
 import { ABOUT_ONE, something, type Family } from "./family";
 
 export const transition: Family = {
@@ -15,4 +16,5 @@ export const transition: Family = {
   measure: null,
   moment: null,
   isFluents: false,
+  ...CROSSING,
 };

@@ -1,12 +1,12 @@
 /** The editor of `border` and `transition`: a region or ranges of values, conditions, kinds of events, and options. */
 
 import { h, replace } from "../../lib/dom";
+import { numericColumns } from "../../lib/columns";
 import {
   FIRST_POLICIES,
   fromSpecification,
   hasOptions,
   kindsOf,
-  numericColumns,
   faultInForm,
   toSpecification,
   TRANSITIONS,

@@ -1,7 +1,8 @@
 /** Rows of conditions `[column, operator, constant]`: which events count. */
 
 import { button, h, iconButton, replace } from "../../lib/dom";
-import { columnsOf, fromConditions, OPERATORS, toConditions, type ConditionEntry } from "../../data/query_form_data";
+import { columnsOf } from "../../lib/columns";
+import { fromConditions, OPERATORS, toConditions, type ConditionEntry } from "../../data/query_form_data";
 import type { Feed } from "../../lib/shapes";
 import { t } from "../../lib/texts";
 

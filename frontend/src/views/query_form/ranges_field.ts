@@ -3,7 +3,7 @@
 import { get, query as address } from "../../lib/api";
 import { button, h, iconButton, replace } from "../../lib/dom";
 import { histogram, type Histogram } from "../../data/histogram_data";
-import { columnsOf, numericColumns } from "../../data/query_form_data";
+import { columnsOf, numericColumns } from "../../lib/columns";
 import type { Feed } from "../../lib/shapes";
 import type { RangeEntry } from "../../data/watched_data";
 import { columnSelect } from "./conditions_field";

@@ -2,7 +2,7 @@
 
 import { emptyPrimitive, isName, type CompositeEntries, type PrimitiveEntry } from "../../../data/composite_data";
 import { namesIn, never, outline, type Operator, type Row, type Span } from "../../../data/composite_tree";
-import { columnsOf } from "../../../data/query_form_data";
+import { columnsOf } from "../../../lib/columns";
 import { button, h, iconButton, replace } from "../../../lib/dom";
 import { columnSelect, ConditionsField } from "../../query_form/conditions_field";
 import { DurationField } from "../../query_form/duration_field";

@@ -13,7 +13,8 @@ import {
   type DistanceEntry,
   type VariableEntry,
 } from "../../../data/constraint_data";
-import { columnsOf, OPERATORS } from "../../../data/query_form_data";
+import { columnsOf } from "../../../lib/columns";
+import { OPERATORS } from "../../../data/query_form_data";
 import { button, h, iconButton } from "../../../lib/dom";
 import { ConditionsField } from "../../query_form/conditions_field";
 import { RegionChoice } from "../../query_form/region_choice";

@@ -124,7 +124,7 @@ def test_playback_of_the_past_ends_in_the_present(watched: Watched) -> None:
     page.locator(".when").fill("-4 seconds")
     page.locator(".when").press("Enter")
     page.locator(".state-past", has_text="Paused").wait_for()
-    page.get_by_label("Speed of playback").select_option("5")
+    page.get_by_label("Playback speed").select_option("5")
     page.keyboard.press("Escape")
     page.locator(".timeline-canvas").focus()
     page.keyboard.press("Space")

@@ -56,7 +56,7 @@ def test_a_damaged_feed_names_the_file_and_the_remedy_and_continues_after_repair
     site.page.goto(site.address + "/feeds/")
     card = site.page.get_by_role("article", name="Feed yard")
     card.locator("[data-state=damaged]").wait_for()
-    assert card.locator("[data-state=damaged]").inner_text() == "Set aside"
+    assert card.locator("[data-state=damaged]").inner_text() == "Suspended"
     card.get_by_text(re.compile(rf"{segment.name}.*manage\.py repair yard")).first.wait_for()
     call_command("repair", "yard", verbosity=0)
     card.locator("[data-state=new]").wait_for()
@@ -214,7 +214,7 @@ def _load_as_if_it_happened_now(site: Site, folder: Path) -> None:
     page.locator("#wizard-file").set_input_files(folder / "stroll.gpx")
     page.get_by_text("The first rows, as they are in the file").wait_for()
     page.get_by_label("As if it happened now").check()
-    page.get_by_label("Pace").select_option("1")
+    page.get_by_label("Playback speed").select_option("1")
     picture(page, "as-now")
     begun = time.time() * 1000
     page.get_by_role("button", name="Make the feed and load the file").click()

@@ -39,7 +39,7 @@ export interface CompositeEntries {
   /** Includes primitives that the pattern does not use at present: a name that is used again keeps its definition. */
   primitives: ReadonlyMap<string, PrimitiveEntry>;
   /** Primitives of the stored document that its pattern does not use: they are kept. */
-  spare: ReadonlySet<string>;
+  unused: ReadonlySet<string>;
   isPerEntity: boolean;
   within: Span;
   where: unknown[];
@@ -83,7 +83,7 @@ export function fromDocument(document: Record<string, unknown>, feed: Feed): Com
       root,
       written: patternText(root),
       primitives: empty,
-      spare: new Set(),
+      unused: new Set(),
       isPerEntity: true,
       within: feed.time === "ms" ? "PT10M" : 1000,
       where: [],
@@ -98,10 +98,10 @@ export function fromDocument(document: Record<string, unknown>, feed: Feed): Com
     root,
     written: pattern,
     primitives: new Map(read),
-    spare:
+    unused:
       root === null
         ? new Set()
-        : spareOf(
+        : unusedOf(
             root,
             read.map(([name]) => name),
           ),
@@ -112,14 +112,14 @@ export function fromDocument(document: Record<string, unknown>, feed: Feed): Com
   };
 }
 
-function spareOf(root: PatternNode, names: Iterable<string>): Set<string> {
+function unusedOf(root: PatternNode, names: Iterable<string>): Set<string> {
   const named = new Set(namesIn(root));
   return new Set([...names].filter((name) => !named.has(name)));
 }
 
 /** The server has parsed the text: this is now the tree. */
 export function withRead(entries: CompositeEntries, root: PatternNode): CompositeEntries {
-  return { ...entries, root, spare: entries.root === null ? spareOf(root, entries.primitives.keys()) : entries.spare };
+  return { ...entries, root, unused: entries.root === null ? unusedOf(root, entries.primitives.keys()) : entries.unused };
 }
 
 function readPrimitive(value: unknown): PrimitiveEntry {
@@ -140,10 +140,10 @@ function readRegion(value: unknown): Geometry | Reference | null {
 
 /** The document; missing parts are left out, so that the server reports them. */
 export function toDocument(entries: CompositeEntries): Record<string, unknown> {
-  const { root, written, primitives, spare, isPerEntity, within, where, others } = entries;
+  const { root, written, primitives, unused, isPerEntity, within, where, others } = entries;
   const named = new Set(root === null ? primitives.keys() : namesIn(root));
   const meanings = [...primitives]
-    .filter(([name]) => named.has(name) || spare.has(name))
+    .filter(([name]) => named.has(name) || unused.has(name))
     .map(([name, entry]): [string, unknown] => [name, writtenPrimitive(entry)]);
   const document: Record<string, unknown> = {
     ...others,

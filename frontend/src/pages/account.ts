@@ -116,7 +116,7 @@ const sound = h(
       ),
     ),
 );
-const hear = button(t("Hear it"), { icon: "bell-ring", kind: "button-sm", onClick: () => void trySound(chosenSound() ?? "critical") });
+const hear = button(t("Play sound"), { icon: "bell-ring", kind: "button-sm", onClick: () => void trySound(chosenSound() ?? "critical") });
 const chosenSound = (): Severity | null => SEVERITIES.find((one) => one === sound.value) ?? null;
 sound.addEventListener("change", () => setSoundFrom(chosenSound()));
 notify.addEventListener("change", () => void askForNotifications());

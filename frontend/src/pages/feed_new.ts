@@ -314,13 +314,13 @@ function feedSettings(row: Upload): Settings {
   const units = [h("span", { class: "unit" }, "s"), h("span", { class: "unit" }, "ms")];
   const rate = h(
     "select",
-    { class: "select", id: "wizard-rate", "aria-label": t("Pace") },
+    { class: "select", id: "wizard-rate", "aria-label": t("Playback speed") },
     ...RATES.map(([value, text]) => h("option", { value }, text)),
   );
   const history = h("input", { type: "radio", name: "manner", checked: true });
   const now = h("input", { type: "radio", name: "manner" });
   const ordered = h("input", { type: "checkbox", checked: true });
-  const paceField = formField(t("Pace"), "/rate", rate);
+  const paceField = formField(t("Playback speed"), "/rate", rate);
   const orderField = h("label", { class: "check" }, ordered, t("In the order of time, instead of the file's"));
   let seen: Inspection | null = null;
   let isLatenessTyped = false;

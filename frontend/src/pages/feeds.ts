@@ -290,7 +290,7 @@ function chart(
 function feedCard(first: FeedStatus): FeedCard {
   const series: Series = { t: [], rate: [], lag: [], batch: [] };
   const facts = h("div", { class: "counter-wrap" });
-  const happenings = h("div", {});
+  const notices = h("div", {});
   const state = h("span", { class: "badge" });
   const chooser = h("div", { class: "job-choice" });
   const charts = h("div", { class: "charts" });
@@ -333,7 +333,7 @@ function feedCard(first: FeedStatus): FeedCard {
       settings,
       linkButton(t("Live"), `/?feed=${encodeURIComponent(first.name)}`, "map", "button-sm"),
     ),
-    h("div", { class: "panel-body stack-lg" }, happenings, facts, charts),
+    h("div", { class: "panel-body stack-lg" }, notices, facts, charts),
   );
   const plots = {
     rate: chart(charts, t("Rate"), t("events/s"), "--accent"),
@@ -361,7 +361,7 @@ function feedCard(first: FeedStatus): FeedCard {
     const silence = formatSpan(Math.round((now - (head?.updated_at ?? now)) / 1000) * 1000, "ms");
     const [kind, badge, words] =
       row.damage !== null
-        ? ["damaged", "badge-critical", t("Set aside")]
+        ? ["damaged", "badge-critical", t("Suspended")]
         : isNew
           ? ["new", "", t("No batch yet")]
           : isFresh
@@ -371,7 +371,7 @@ function feedCard(first: FeedStatus): FeedCard {
     state.dataset["state"] = kind;
     state.textContent = words!;
     replace(
-      happenings,
+      notices,
       row.damage === null ? null : h("p", { class: "notice notice-critical" }, icon("circle-alert"), h("span", {}, row.damage)),
       row.events.length === 0 ? null : eventList(row.events.slice(0, 4)),
     );

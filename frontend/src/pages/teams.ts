@@ -239,10 +239,10 @@ function invitations(team: Team): HTMLElement {
           }),
         ),
       ),
-      button(t("Take back"), {
+      button(t("Revoke"), {
         kind: "button-quiet button-danger button-sm",
-        "aria-label": t("Take back the invitation of {email}", { email: one.email }),
-        onClick: () => void act(call(`teams/${team.id}/invitations/${one.id}/`, { method: "DELETE" }), t("The invitation is taken back.")),
+        "aria-label": t("Revoke the invitation of {email}", { email: one.email }),
+        onClick: () => void act(call(`teams/${team.id}/invitations/${one.id}/`, { method: "DELETE" }), t("The invitation is revoked.")),
       }),
     ),
   );

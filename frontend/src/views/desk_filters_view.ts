@@ -214,21 +214,21 @@ export class DeskFiltersView {
         isCurrent: one.parameters === now,
         onPick: () => this.change(viewFrom(one.parameters)),
       })),
-      { content: [icon("plus"), h("span", {}, t("Keep this view…"))], onPick: () => this.keep() },
+      { content: [icon("plus"), h("span", {}, t("Save this view…"))], onPick: () => this.saveView() },
       ...this.views
         .filter((one) => one.editable && one.parameters === now)
         .map((one) => ({
-          content: [icon("trash-2"), h("span", {}, t("Forget “{name}”", { name: one.name }))],
-          onPick: () => void this.forget(one),
+          content: [icon("trash-2"), h("span", {}, t("Remove “{name}”", { name: one.name }))],
+          onPick: () => void this.remove(one),
         })),
     ];
   }
 
-  private keep(): void {
+  private saveView(): void {
     const name = h("input", { class: "input", type: "text", maxlength: 100, required: true, "aria-label": t("Name") });
     const team = select(t("Shared with"), [["", t("Nobody")], ...this.me.teams.map((one): [string, string] => [one.id, one.name])]);
     const dialog = openDialog(
-      t("Keep this view"),
+      t("Save this view"),
       h("label", { class: "field" }, h("span", { class: "label" }, t("Name")), name),
       h("label", { class: "field" }, h("span", { class: "label" }, t("Shared with")), team),
       h("p", { class: "small muted" }, t("The address of the page holds the same: you can also send that.")),
@@ -251,11 +251,11 @@ export class DeskFiltersView {
     name.addEventListener("keydown", (event) => {
       if (event.key === "Enter") save();
     });
-    dialog.foot.append(button(t("Cancel"), { onClick: dialog.close }), button(t("Keep it"), { kind: "button-primary", onClick: save }));
+    dialog.foot.append(button(t("Cancel"), { onClick: dialog.close }), button(t("Save"), { kind: "button-primary", onClick: save }));
     name.focus();
   }
 
-  private async forget(view: SavedView): Promise<void> {
+  private async remove(view: SavedView): Promise<void> {
     try {
       anything(await call(`alert-views/${view.id}/`, { method: "DELETE" }));
       this.views = this.views.filter((one) => one !== view);

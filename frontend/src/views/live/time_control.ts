@@ -62,8 +62,8 @@ export class TimeControl {
     "select",
     {
       class: "input input-sm rate",
-      "aria-label": t("Speed of playback"),
-      title: t("Speed of playback"),
+      "aria-label": t("Playback speed"),
+      title: t("Playback speed"),
       onChange: () => this.rateChosen(),
     },
     ...RATES.map((rate) => h("option", { value: rate, selected: rate === FIRST_RATE }, `${rate}×`)),

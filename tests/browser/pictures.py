@@ -1,6 +1,8 @@
-"""Takes the pictures of docs/guide from a running demo: `python -m tests.browser.pictures ADDRESS`, some minutes after `make demo`.
+"""Takes the pictures of docs/guide from a running demo: `python -m tests.browser.pictures ADDRESS RECORDING`, some minutes after `make demo`.
 
-The password of its analyst is read from the environment's VEDETTE_DEMO_PASSWORD, or from var/analyst-password.
+RECORDING becomes a feed, for the pictures of the first steps. The password of the demo's analyst is read from the environment's
+VEDETTE_DEMO_PASSWORD, or from var/analyst-password. tests/checks/test_pictures.py compares the names, selectors and labels with the guide and the
+pages.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
+from bench.first_steps import Pictures, walk
 from tests.browser.conftest import TIMEOUT_MS, launched
 from webapp.platform.folders import ROOT
 
@@ -23,6 +26,7 @@ IMAGES = ROOT / "docs" / "guide" / "images"
 WIDTH, MOST_HEIGHT, QUALITY = 1100, 1460, 72
 FORMS = {
     "border": ("strait", "arrivals and departures"),
+    "transition": ("city", "Garage 01: calls"),
     "occupancy": ("plaza", "crowd"),
     "encounter": ("strait", "Side by side"),
     "arrival": ("strait", "on their way"),
@@ -32,6 +36,9 @@ FORMS = {
     "composite": ("warehouse", "Shoplifting"),
 }
 """For each picture of a form: the feed, and a part of the query's name."""
+OTHERS = ("live-city", "alerts", "gallery", "calculus")
+FIRST = {"2-meaning": "first-meaning", "4-query": "first-query", "5-answers": "first-answers"}
+"""The pictures of the first steps, by the step of `bench.first_steps`."""
 
 
 def log_in(page: Page, address: str) -> None:
@@ -98,7 +105,20 @@ def others(page: Page, address: str) -> None:
     take(page, "gallery")
 
 
-def main(address: str) -> None:
+class FirstSteps(Pictures):
+    """Keeps the steps that the guide shows, under its names."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+
+    def take(self, page: Page, name: str) -> None:
+        for step, picture in FIRST.items():
+            if name.endswith(f"-{step}"):
+                page.wait_for_timeout(600)
+                take(page, picture)
+
+
+def main(address: str, recording: Path) -> None:
     IMAGES.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
         browser = launched(playwright)
@@ -107,9 +127,10 @@ def main(address: str) -> None:
         log_in(page, address)
         for one in (others, rules, forms):
             one(page, address)
+        walk(page, address, recording, FirstSteps())
         browser.close()
     print(*sorted(str(Path(name).relative_to(ROOT)) for name in IMAGES.glob("*.webp")), sep="\n")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1].rstrip("/"))
+    main(sys.argv[1].rstrip("/"), Path(sys.argv[2]))

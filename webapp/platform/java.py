@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 from webapp.platform.folders import package_folder, var_folder
@@ -23,6 +24,7 @@ class JavaError(RuntimeError):
     """No usable Java was found; the text says what to do."""
 
 
+@cache
 def java_version(program: str, *flags: str) -> int | None:
     """The feature version (17, 21, ...) that `program` prints, None when it cannot be run with `flags`."""
     try:

@@ -18,6 +18,7 @@ import environ
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.examples import PROFILE, SHARES, examples
 from webapp.platform.folders import ROOT, PortReservation
 from webapp.platform.java import spark_environment
 from webapp.platform.memory import loading
@@ -38,10 +39,12 @@ WITHOUT_DJANGO = ("engine", "platform", "oracles")
 """Folders of tests whose runs load no settings."""
 
 SLOW_CHECKS = [HealthCheck.too_slow]
-# The same examples in every fast run: a failure is a finding about the change, not about the day. `thorough` looks for new ones.
-settings.register_profile("fast", max_examples=100, deadline=None, derandomize=True, suppress_health_check=SLOW_CHECKS)
-settings.register_profile("thorough", max_examples=5_000, deadline=None, print_blob=True, suppress_health_check=SLOW_CHECKS)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
+# The same examples in every run: a failure is a finding about the change, not about the day. `thorough` looks for new ones.
+for name in SHARES:
+    settings.register_profile(
+        name, max_examples=examples(100), deadline=None, derandomize=name != "thorough", print_blob=True, suppress_health_check=SLOW_CHECKS
+    )
+settings.load_profile(PROFILE)
 FORGETFUL = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off"}
 """The run's own database does not survive a crash of the machine. A test that kills PostgreSQL has a separate server with the usual settings."""
 

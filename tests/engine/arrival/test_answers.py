@@ -17,6 +17,7 @@ from engine.runtime.evaluator import Evaluator
 from engine.specification import check
 from tests.engine.arrival.worlds import COLUMNS, RING, SQUARE, TWO, documents, streams
 from tests.engine.runs import final_answers
+from tests.examples import examples
 from tests.oracles.arrival import answers, record
 from tests.strategies import stamped
 
@@ -58,13 +59,13 @@ def counted(rows, document, partitions=1):
     return {name: work[f"{name}@q@1"] for name in RECORD}
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(rows=streams(), asked=st.lists(documents(), min_size=1, max_size=3), seed=st.integers(0, 2**16))
 def test_answers_are_those_of_the_definition(rows, asked, seed):
     assert found(rows, asked, random.Random(seed)) == answers(rows, asked)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(rows=streams(west=178, scale=0.5), asked=documents(regions=(SQUARE, RING, TWO)), seed=st.integers(0, 2**16))
 def test_predicted_lines_continue_over_the_antimeridian(rows, asked, seed):
     """The positions and the region are around longitude 180, where the region is split."""
@@ -76,7 +77,7 @@ def test_predicted_lines_continue_over_the_antimeridian(rows, asked, seed):
     assert found(moved, asked, random.Random(seed), GLOBE) == answers(moved, asked, geographic=True)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(rows=streams(), asked=documents(), partitions=st.integers(1, 3))
 def test_the_statistics_count_predictions_that_came_true(rows, asked, partitions):
     assert counted(rows, asked, partitions) == record(rows, asked)

@@ -22,13 +22,14 @@ from tests.engine.border_monitoring.worlds import (
     run,
     streams,
 )
+from tests.examples import examples
 from tests.oracles.border_monitoring import answers
 
 seeds = st.integers(0, 1000)
 
 
 @given(st.lists(documents(), min_size=1, max_size=6), streams(), seeds)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_answers_on_the_plane_are_the_oracles_in_any_batches(queries, rows, seed):
     expected = answers(rows, queries)
     assert run(queries, rows, PLANE) == expected
@@ -36,25 +37,25 @@ def test_answers_on_the_plane_are_the_oracles_in_any_batches(queries, rows, seed
 
 
 @given(st.lists(documents(), min_size=1, max_size=4), streams(scale=7))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_answers_are_exact_off_the_grid(queries, rows):
     assert run(queries, rows, PLANE) == answers(rows, queries)
 
 
 @given(st.lists(documents(globe=True), min_size=1, max_size=4), streams(), seeds)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_answers_on_the_globe_are_the_oracles(queries, rows, seed):
     assert run(queries, rows, GLOBE, random.Random(seed)) == answers(rows, queries, geographic=True)
 
 
 @given(st.lists(documents(kinds=["ranges"]), min_size=1, max_size=8), streams())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_answers_are_the_oracles_for_ranges_of_one_to_nine_columns(queries, rows):
     assert run(queries, rows, PLANE) == answers(rows, queries)
 
 
 @given(st.lists(documents(), min_size=1, max_size=4), streams(), st.sampled_from([2**53 - 1, 2**60 + 1, 1 - 2**61]), seeds)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_times_beyond_double_precision_are_exact(queries, rows, begin, seed):
     """As on a feed in nanoseconds; stays are decided by the clock, without an event at that time."""
     rows = [row | {"t": row["t"] + begin} for row in rows]
@@ -71,7 +72,7 @@ def test_integers_beyond_double_precision_are_compared_exactly():
 
 
 @given(st.lists(documents(), min_size=1, max_size=4), streams(), st.integers(2, 4))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_partitions_by_entity_give_the_same_answers(queries, rows, partitions):
     total: Counter = Counter()
     last = max((row["t"] for row in rows), default=0)

@@ -17,6 +17,7 @@ from engine.model.feed import Crs
 from engine.model.region import read_region
 from engine.specification import check
 from tests.engine.border_monitoring.worlds import GLOBE, PLANE, documents, options, polygons, run, streams
+from tests.examples import examples
 from tests.oracles.border_monitoring import answers, border_distance, inside, size, within
 
 SQUARE = {"type": "Polygon", "coordinates": [[[0, 0], [2, 0], [2, 2], [0, 2], [0, 0]]]}
@@ -46,7 +47,7 @@ PLAIN = ("family", "region", "ranges", "where", "within", "types")
 
 
 @given(st.lists(optional(), min_size=1, max_size=5), streams(), st.integers(0, 1000))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_answers_with_options_are_the_oracles_in_any_batches(queries, rows, seed):
     expected = answers(rows, queries)
     assert run(queries, rows, PLANE) == expected
@@ -145,7 +146,7 @@ def test_a_buffer_on_the_globe_is_in_metres():
 @given(
     polygons(), st.lists(st.tuples(st.integers(-3, 9), st.integers(-3, 9), st.sampled_from([1.0, 2.0, 1.4142135623730951])), min_size=1, max_size=30)
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_nearness_on_the_plane_is_exact(region, asked):
     document = {"family": "border", "region": region, "hysteresis": 1, "first": "enter"}
     near = Nearness(check(document, PLANE).region, False)

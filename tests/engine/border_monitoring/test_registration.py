@@ -14,6 +14,7 @@ from engine.operator import RegisteredQuery
 from engine.specification import check
 from tests.engine.border_monitoring.worlds import OPERATOR, PLANE, STAGE, answers_in, batch_of, documents, streams
 from tests.engine.runs import registered
+from tests.examples import examples
 from tests.oracles.border_monitoring import answers
 
 SIZES = structures._SMALL, structures._STEP, plan._MANY_GONE
@@ -92,12 +93,12 @@ class Registry(RuleBasedStateMachine):
             assert self.answered == Counter({(numbers[answer[0]], *answer[1:]): n for answer, n in expected.items()})
 
 
-Registry.TestCase.settings = settings(max_examples=60, stateful_step_count=12, deadline=None)
+Registry.TestCase.settings = settings(max_examples=examples(60), stateful_step_count=12, deadline=None)
 TestRegistry = Registry.TestCase
 
 
 @given(st.lists(documents(), min_size=1, max_size=4), streams(), st.integers(0, 40))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_a_new_query_reports_only_later_events(queries, rows, cut):
     """Without history a query joins the stream: it knows the last tuples others share with it, and no event before its start."""
     old = OPERATOR.compile(registered(queries, PLANE), PLANE)

@@ -15,6 +15,7 @@ from engine.border_monitoring.moves import IN, OUT, Met, border_meetings
 from engine.border_monitoring.shapes import Circle, Polygon, Rectangle, polygon_of, shapes_of
 from engine.model.feed import Crs
 from engine.model.region import read_region
+from tests.examples import examples
 
 
 def meetings_of(index, before, after):
@@ -49,7 +50,7 @@ some_boxes = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7), st.integer
 
 
 @given(some_boxes, places, places)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_cells_bounds_and_edges_agree_on_rectangles(corners, starts, ends):
     boxes = [Rectangle(float(x), float(y), float(x + w), float(y + h)) for x, y, w, h in corners]
     n = min(len(starts), len(ends))
@@ -64,7 +65,7 @@ def test_cells_bounds_and_edges_agree_on_rectangles(corners, starts, ends):
 
 
 @given(st.integers(1, 9), st.integers(1, 30), st.integers(0, 10**6))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_bounds_in_any_dimension_agree_with_plain_tests(d, n, seed):
     rng = np.random.default_rng(seed)
     low, high = rng.integers(0, 6, (n, d)).astype(float), rng.integers(2, 9, (n, d)).astype(float)

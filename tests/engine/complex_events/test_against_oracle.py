@@ -9,28 +9,29 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.engine.complex_events.worlds import compare, documents, longer, rows
+from tests.examples import examples
 from tests.oracles.complex_events import Row
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(rows(), st.lists(documents(), min_size=1, max_size=3), st.randoms(use_true_random=False))
 def test_detections_are_those_of_all_occurrences(world: list[Row], queries: list[Any], chance: random.Random) -> None:
     compare(queries, world, chance, chance.randint(1, 3))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(rows(most=6), st.sampled_from([4, 5]).flatmap(documents))
 def test_deep_patterns(world: list[Row], query: Any) -> None:
     compare([query], world)
 
 
-@settings(max_examples=75)
+@settings(max_examples=examples(75))
 @given(rows(most=14), st.lists(documents(2), min_size=3, max_size=3))
 def test_longer_streams(world: list[Row], queries: list[Any]) -> None:
     compare(queries, world)
 
 
-@settings(max_examples=75)
+@settings(max_examples=examples(75))
 @given(rows(most=12), st.lists(documents(2), min_size=1, max_size=3), st.integers(2, 50), st.data())
 def test_times_and_spans_of_many_ticks(world: list[Row], queries: list[Any], factor: int, data: st.DataObject) -> None:
     """Times and spans are stretched, so that events lie many ticks apart."""

@@ -23,6 +23,7 @@ from engine.model.batch import Batch, EntityDictionary
 from tests.engine.complex_events.worlds import NAMES, PLANE, SCHEMA, SPANS, as_tree
 from tests.engine.complex_events.writing import pattern_tree
 from tests.engine.runs import registered
+from tests.examples import examples
 from tests.oracles.complex_events import Row, detections
 
 OPERATOR = CompositeOperator()
@@ -128,7 +129,7 @@ def stream(chance: random.Random, count: int, steps: Sequence[int], late: int = 
     return sorted(rows, key=lambda row: (row["t"], row["seq"]))
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.lists(documents(), min_size=2, max_size=4), st.randoms(use_true_random=False), st.sampled_from([12, 40]))
 def test_both_ways_give_the_same_rows(queries: list[dict[str, Any]], chance: random.Random, count: int) -> None:
     both_ways(stream(chance, count, [0, 0, 1, 1, 2, 3]), queries, chance, chance.choice([2, 9, count]))

@@ -15,6 +15,7 @@ from engine.complex_events.operator import CompositeOperator, recent
 from engine.complex_events.plan import Program
 from engine.complex_events.search import KIND, Ints
 from tests.engine.complex_events.worlds import PLANE, documents, longer, registered, rows
+from tests.examples import examples
 from tests.oracles.complex_events import TIMER, Row, detections, matches
 
 Kinds = Mapping[int, set[int]]
@@ -46,7 +47,7 @@ def asked(program: Program, kinds: set[int]) -> list[Ints]:
     return [row for row in found if row[OFFSET] == AT_ONCE]
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(rows(most=10), st.sampled_from([2, 3, 3]).flatmap(documents), st.integers(1, 9), st.integers(-70, 70))
 def test_no_detection_is_refuted(world: list[Row], drawn: Any, factor: int, shift: int) -> None:
     document = longer(drawn, factor)

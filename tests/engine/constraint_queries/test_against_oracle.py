@@ -10,22 +10,23 @@ from hypothesis import strategies as st
 
 from engine.constraint_queries.reader import EXPIRATIONS
 from tests.engine.constraint_queries.worlds import GLOBE, PLANE, one_document, rows, run
+from tests.examples import examples
 from tests.oracles.constraint_queries import Row, answers
 
 
-@settings(max_examples=125)
+@settings(max_examples=examples(125))
 @given(rows(), st.lists(one_document(), min_size=1, max_size=3), st.randoms(use_true_random=False))
 def test_answers_on_the_plane_are_those_of_all_tuples(world: list[Row], documents: list[Any], chance: random.Random) -> None:
     assert run(documents, world, PLANE, chance, chance.randint(1, 3)) == answers(world, documents)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(rows(globe=True), st.lists(one_document(globe=True), min_size=1, max_size=2), st.randoms(use_true_random=False))
 def test_answers_on_the_globe_are_those_of_all_tuples(world: list[Row], documents: list[Any], chance: random.Random) -> None:
     assert run(documents, world, GLOBE, chance) == answers(world, documents, geographic=True)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(rows(most=8), one_document(most=4))
 def test_the_three_forms_of_expiration_answer_alike(world: list[Row], document: Any) -> None:
     found = [run([{**document, "expiration": form}], world, PLANE) for form in EXPIRATIONS]

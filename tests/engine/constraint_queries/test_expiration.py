@@ -20,6 +20,7 @@ from engine.operator import QueryStopped
 from engine.runtime.evaluator import Evaluator
 from tests.engine.constraint_queries.worlds import PLANE, one_document, rows, run, table_of
 from tests.engine.runs import registered
+from tests.examples import examples
 from tests.oracles.constraint_queries import Row, answers, satisfies
 
 FIGURE_1B: dict[str, Any] = {
@@ -87,7 +88,7 @@ def test_a_bound_of_zero_loses_nothing() -> None:
     assert sum(run([document], world, PLANE).values()) == 1
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(rows(most=20), one_document())
 def test_tight_never_keeps_more_and_batches_do_not_count(world: list[Row], document: Any) -> None:
     peaks = {form: peak({**document, "expiration": form}, world, len(world)) for form in KEPT}
@@ -120,7 +121,7 @@ def plain_worlds(draw: st.DrawFn) -> list[Row]:
     return found
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(plain_documents(), plain_worlds())
 def test_tight_keeps_nothing_that_could_be_spared(document: Any, world: list[Row]) -> None:
     """An event that is kept until some time can still be part of a solution with events that come at that time or later. So no algorithm that loses

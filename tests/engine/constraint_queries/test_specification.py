@@ -16,6 +16,7 @@ from engine.model.feed import Crs, Feed, TimeUnit
 from engine.specification import check
 from tests.engine.constraint_queries.worlds import GLOBE, PLANE, one_document
 from tests.engine.constraint_queries.writing import document_of
+from tests.examples import examples
 
 FIGURE_1B = """CREATE TRIGGER collision
 FOR E as V1, E as V2, E as V3
@@ -125,7 +126,7 @@ def test_there_is_a_cycle_or_there_are_times(drawn: list[tuple[int, int, int]]) 
 # -- text ---------------------------------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(one_document(most=4))
 def test_text_and_json_say_the_same(document: dict[str, Any]) -> None:
     found = check(document, PLANE)

@@ -14,6 +14,7 @@ from engine.model.faults import Refused
 from engine.specification import check
 from tests.engine.constraint_queries.worlds import PLANE, rows, run, sums
 from tests.engine.constraint_queries.writing import document_of
+from tests.examples import examples
 from tests.oracles.constraint_queries import answers
 
 
@@ -38,13 +39,13 @@ def possible(document) -> bool:
     return True
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(document=documents().filter(possible), arrived=rows(most=6), seed=st.integers(0, 999))
 def test_answers_are_those_of_the_definition(document, arrived, seed):
     assert run([document], arrived, PLANE, random.Random(seed), 2) == answers(arrived, [document])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(document=documents().filter(possible))
 def test_text_and_json_are_read_back_as_equal(document):
     found = check(document, PLANE)

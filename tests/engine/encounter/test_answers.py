@@ -13,6 +13,7 @@ from engine.model.feed import Crs, Feed, TimeUnit
 from engine.operator import QueryStopped
 from tests.engine.encounter.worlds import COLUMNS, documents, streams
 from tests.engine.runs import final_answers
+from tests.examples import examples
 from tests.oracles.encounter import answers
 
 PLANE = Feed("plane", Crs.PLANAR, TimeUnit.TICKS, dedupe=False, columns=COLUMNS)
@@ -29,13 +30,13 @@ def expected(rows, asked, **options):
     return Counter({(*answer[:-1], round(answer[-1], 6)): count for answer, count in answers(rows, asked, **options).items()})
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(rows=streams(), asked=st.lists(documents(), min_size=1, max_size=3), seed=st.integers(0, 2**16))
 def test_answers_are_those_of_the_definition(rows, asked, seed):
     assert found(PLANE, rows, asked, random.Random(seed)) == expected(rows, asked)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     rows=streams(), asked=st.lists(documents(globe=True), min_size=1, max_size=3), shift=st.sampled_from([0, 178, -180]), seed=st.integers(0, 2**16)
 )

@@ -12,11 +12,12 @@ from engine.event_calculus import derived, fused
 from engine.event_calculus.conditions import LimitExceeded
 from engine.event_calculus.state import Settings
 from tests.engine.event_calculus.worlds import FACTS, INPUTS, LAST, ByEngine, Row, by_oracle, compiled, on_time, programs, rows
+from tests.examples import examples
 
 ONE_WINDOW = Settings(window=LAST + 30, step=LAST + 30, origin=LAST)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(programs(), rows(), st.sampled_from(["rtec", "rtec1"]), st.booleans(), st.sampled_from([0, 2, fused.MAX_ROWS]))
 def test_one_window_is_the_oracle(text: str, stream: list[Row], dialect: str, exact: bool, few: int) -> None:
     """Both ways of evaluating holdsFor rules, and the switch between them."""
@@ -27,7 +28,7 @@ def test_one_window_is_the_oracle(text: str, stream: list[Row], dialect: str, ex
     assert engine.facts == (by_oracle(FACTS + text, stream, dialect) if stream else set()), text
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(programs(timeless=True), rows(), st.integers(1, 8), st.integers(0, 8), st.sampled_from(["rtec", "rtec1"]), st.booleans())
 def test_sliding_windows_are_one_window(text: str, stream: list[Row], step: int, longer: int, dialect: str, restart: bool) -> None:
     """Rows in order: no window drops rows that are still needed. Each interval comes as one row, so intervals fit into the window."""
@@ -40,7 +41,7 @@ def test_sliding_windows_are_one_window(text: str, stream: list[Row], step: int,
     assert sliding.facts == whole.facts, text
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(programs(timeless=True), rows(), st.data())
 def test_late_rows_revise_to_the_same_answer(text: str, stream: list[Row], data: st.DataObject) -> None:
     """A row that is late by less than window - step - 1 has the same effect as one in time."""

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from engine.event_calculus.compiler import compile_text
 from engine.event_calculus.state import Settings
 from tests.engine.event_calculus.worlds import LAST, ByEngine, Facts, Inputs, Row, on_time
+from tests.examples import examples
 from tests.oracles.event_calculus import ALLEN, allen, runs
 
 INPUTS: Inputs = {"src": ("points", 1), "tgt": ("points", 1), "more": ("points", 1)}
@@ -66,7 +67,7 @@ def windowed(stream: list[Row], relation: str, mode: str, flag: str, source: str
     }  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     streams(), st.sampled_from(ALLEN), st.sampled_from(MODES), st.sampled_from(["_", "_", "true", "false"]), st.booleans(), st.booleans(),
     st.integers(1, 8), st.integers(0, 8), st.booleans(), st.booleans(),
@@ -88,7 +89,7 @@ def test_a_source_that_ended_before_the_window_still_counts(
 
 
 @pytest.mark.parametrize("relation", ["before", "meets", "starts", "during", "overlaps"])
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(streams(), st.integers(1, 8), st.integers(0, 8))
 def test_targets_are_those_of_one_window(relation: str, stream: list[Row], step: int, longer: int) -> None:
     """Relations that a target keeps once it has them: sliding windows have the same result as one window over everything."""

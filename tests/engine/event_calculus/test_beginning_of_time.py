@@ -16,6 +16,7 @@ from engine.operator import RegisteredQuery
 from engine.runtime.evaluator import Evaluator
 from engine.specification import check
 from tests.engine.event_calculus.recordings import add, answers
+from tests.examples import examples
 
 FEED = Feed.from_json({"name": "yard", "crs": "planar", "time": "ms", "tick": 1, "lateness": 6, "columns": {"value": "string"}})
 PROGRAM = """
@@ -61,7 +62,7 @@ def test_a_row_that_arrives_after_its_window_does_not_move_the_beginning(batch_r
     assert set(found) == {("open", ("door",), "true", 1, None), ("idle", ("a",), "true", 1, None), ("idle", ("b",), "true", 1, None)}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.data())
 def test_batches_partitions_and_restarts_do_not_move_it(data: st.DataObject) -> None:
     row = st.tuples(st.sampled_from(["set", "moving", "other"]), st.sampled_from("abc"), st.integers(0, 20), st.sampled_from(["on", "off"]))

@@ -18,11 +18,12 @@ from engine.event_calculus.state import Settings
 from engine.model.faults import Refused
 from tests.engine.event_calculus.test_operator import DOCUMENT, FEED, PROGRAM, stamped
 from tests.engine.event_calculus.worlds import FACTS, LAST, ByEngine, Row, compiled, divided, on_time, programs, rows, with_terms
+from tests.examples import examples
 
 STORY = [("enter", "a", 2, 0, 0), ("enter", "b", 3, 0, 0), ("position", "a", 5, 0, 0), ("position", "b", 5, 1, 1), ("leave", "b", 9, 0, 0)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.one_of(programs(), divided(), st.one_of(programs(), divided()).map(with_terms)), rows(), st.sampled_from(["rtec", "rtec1"]))
 def test_every_edge_has_its_rule(text: str, stream: list[Row], dialect: str) -> None:
     """In one window that begins before the first row every edge has a rule."""

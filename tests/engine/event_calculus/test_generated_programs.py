@@ -21,6 +21,7 @@ from engine.specification import check
 from tests.engine.event_calculus.grammar import KNOWLEDGE, generated
 from tests.engine.event_calculus.test_partitioning import ENTITIES, FEED, LATENESS, answer, table
 from tests.engine.event_calculus.worlds import INPUTS, LAST, ByEngine, Row, by_oracle, on_time, rows
+from tests.examples import examples
 
 ONE_WINDOW = Settings(window=LAST + 30, step=LAST + 30, origin=LAST)
 MANY_REFUSED = [HealthCheck.filter_too_much, HealthCheck.too_slow]
@@ -34,7 +35,7 @@ def accepted(text: str) -> Program:
         raise
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=MANY_REFUSED)
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=MANY_REFUSED)
 @given(generated(), rows(), st.sampled_from(["rtec", "rtec", "rtec1"]), st.sampled_from([0, 2, fused.MAX_ROWS]))
 def test_a_program_is_the_oracle(text: str, stream: list[Row], dialect: str, few: int) -> None:
     program = accepted(text)
@@ -44,7 +45,7 @@ def test_a_program_is_the_oracle(text: str, stream: list[Row], dialect: str, few
     assert engine.facts == (by_oracle(KNOWLEDGE + text, stream, dialect) if stream else set()), text
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=MANY_REFUSED)
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=MANY_REFUSED)
 @given(generated(timeless=True), rows(), st.integers(1, 8), st.integers(0, 8), st.booleans())
 def test_sliding_windows_are_the_oracle(text: str, stream: list[Row], step: int, longer: int, restart: bool) -> None:
     stream = [row for row in stream if INPUTS[row[0]][0] != "intervals" or row[3] - row[2] <= longer]
@@ -78,7 +79,7 @@ def answered(query: RegisteredQuery, stream: list[Row], data: st.DataObject) -> 
     return {(name, arguments, value or "", start, end) for name, arguments, value, start, end in total}
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=MANY_REFUSED)
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=MANY_REFUSED)
 @given(generated(timeless=True), st.data())
 def test_windows_disorder_partitions_and_restarts_are_the_oracle(text: str, data: st.DataObject) -> None:
     """Windows long enough for all late rows: a step, the lateness and the longest interval together."""
@@ -88,7 +89,7 @@ def test_windows_disorder_partitions_and_restarts_are_the_oracle(text: str, data
     assert answered(query, stream, data) == by_oracle(KNOWLEDGE + text, stream, dialect), text
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=MANY_REFUSED)
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=MANY_REFUSED)
 @given(generated(), disordered(LAST), st.sampled_from(["rtec", "rtec1"]), st.data())
 def test_one_window_disorder_partitions_and_restarts_are_the_oracle(text: str, stream: list[Row], dialect: str, data: st.DataObject) -> None:
     """All constructs, also those of time: durations, complements, Allen's relations."""

@@ -14,6 +14,7 @@ from engine.event_calculus.plan import Plan
 from engine.event_calculus.program import Program
 from engine.event_calculus.shapes import base_name
 from tests.engine.event_calculus.recordings import PROGRAMS
+from tests.examples import examples
 
 INPUTS = {"a": ("event", 1), "b": ("event", 1), "pair": ("event", 2), "w": ("points", 1), "speed": ("event", 2)}
 
@@ -255,7 +256,7 @@ PIECES = [
 ]
 
 
-@settings(max_examples=150, deadline=2_000)
+@settings(max_examples=examples(150), deadline=2_000)
 @given(
     st.one_of(
         st.text(max_size=200), st.lists(st.sampled_from(PIECES), max_size=60).map("".join), st.binary(max_size=100).map(lambda b: b.decode("latin-1"))
@@ -271,7 +272,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         assert all(problem.place.line >= 1 and problem.place.column >= 1 for problem in refusal.problems)
 
 
-@settings(max_examples=75, deadline=5_000)
+@settings(max_examples=examples(75), deadline=5_000)
 @given(st.data())
 def test_damaged_programs_are_read_or_refused(data: st.DataObject) -> None:
     """A real program with a piece cut out, doubled or replaced."""

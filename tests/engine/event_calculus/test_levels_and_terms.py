@@ -23,6 +23,7 @@ from tests.engine.event_calculus.worlds import (
     rows,
     with_terms,
 )
+from tests.examples import examples
 
 ONE_WINDOW = Settings(window=LAST + 30, step=LAST + 30, origin=LAST)
 
@@ -36,7 +37,7 @@ def by_engine(text: str, stream: list[Row], settings_: Settings = ONE_WINDOW, *,
     return engine.facts
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(divided(), rows(), st.sampled_from(["rtec", "rtec1"]))
 def test_levels_by_constants_are_the_oracle(text: str, stream: list[Row], dialect: str) -> None:
     window = Settings(ONE_WINDOW.window, ONE_WINDOW.step, ONE_WINDOW.origin, dialect=dialect)
@@ -45,7 +46,7 @@ def test_levels_by_constants_are_the_oracle(text: str, stream: list[Row], dialec
     assert engine.facts == (by_oracle(FACTS + text, stream, dialect) if stream else set()), text
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(divided(), rows(), st.integers(1, 8), st.integers(0, 8), st.booleans())
 def test_levels_by_constants_over_sliding_windows(text: str, stream: list[Row], step: int, longer: int, restart: bool) -> None:
     stream = [row for row in stream if INPUTS[row[0]][0] != "intervals" or row[3] - row[2] <= longer]
@@ -53,14 +54,14 @@ def test_levels_by_constants_over_sliding_windows(text: str, stream: list[Row], 
     assert sliding == by_engine(text, stream), text
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.one_of(programs(), divided()), rows())
 def test_what_stands_in_terms_is_what_stands_without(text: str, stream: list[Row]) -> None:
     flat = by_oracle(FACTS + text, stream, "rtec") if stream else set()
     assert by_engine(with_terms(text), stream) == in_terms(flat), text
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(st.one_of(programs(timeless=True), divided()), rows(), st.integers(1, 8), st.integers(0, 8))
 def test_terms_over_sliding_windows(text: str, stream: list[Row], step: int, longer: int) -> None:
     sliding = Settings(step + longer, step, LAST % step)
@@ -79,7 +80,7 @@ CONDITIONS = [
 GROUNDINGS = ["", "grounding(f(X)=V) :- kind(X, N), N < 3, value(V).", "grounding(f(X)=on) :- kind(X, _)."]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(
     st.sampled_from(CONDITIONS), st.sampled_from(GROUNDINGS), st.sampled_from(["f(X)=on", "f(a)=on", "f(X)=off", "f(_)=on", "g(t(X))=on"]),
     st.sampled_from(["", "initiatedAt(f(_)=off, T) :- happensAt(ev(a), T)."]), rows(),
@@ -113,7 +114,7 @@ initiatedAt(seen(X)=true, T) :- happensAt(end(f(X)=on), T).
 """
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(rows(), st.sampled_from(["f(X)=V", "f(X)=on"]))
 def test_rules_that_state_the_same_begin_and_end_it_together(stream: list[Row], head: str) -> None:
     """If one rule's list is within another's, it adds no edge."""

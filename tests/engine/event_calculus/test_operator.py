@@ -19,6 +19,7 @@ from engine.operator import RegisteredQuery
 from engine.runtime.evaluator import Evaluator
 from engine.specification import check
 from tests.engine.event_calculus.recordings import add, answers
+from tests.examples import examples
 
 FEED = Feed.from_json(
     {"name": "yard", "crs": "planar", "time": "ticks", "tick": 1, "lateness": 30, "columns": {"entity2": "string", "value": "string"}}
@@ -65,14 +66,14 @@ streams = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(streams, st.integers(1, 9), st.integers(1, 3), st.booleans())
 def test_batches_and_partitions(rows: list[Row], batch_rows: int, partitions: int, distributed: bool) -> None:
     table, asked = stamped(rows), query(distributed=distributed)
     assert answers(asked, FEED, table, batch_rows=batch_rows, partitions=partitions) == answers(query(), FEED, table)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(streams, st.data())
 def test_restart_between_batches(rows: list[Row], data: st.DataObject) -> None:
     table = stamped(rows)
@@ -86,7 +87,7 @@ def test_restart_between_batches(rows: list[Row], data: st.DataObject) -> None:
     assert total == answers(query(), FEED, table)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(streams, st.data())
 def test_queries_come_and_go(rows: list[Row], data: st.DataObject) -> None:
     """A query that caught up answers as if it had always run, and does not affect the others."""

@@ -25,6 +25,7 @@ from engine.specification import check
 from tests.engine.event_calculus.recordings import add, query_of
 from tests.engine.event_calculus.worlds import FACTS, INPUTS, LAST, Row, by_oracle, compiled, divided, programs, rows, with_terms
 from tests.engine.runtime.test_executors import started, through
+from tests.examples import examples
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -128,7 +129,7 @@ def answer(asked: RegisteredQuery, stream: pa.Table, batch_rows: int, partitions
     return [*found, changed(evaluator.finish())]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(questions(), streams(), st.integers(1, 9), st.integers(2, 4), st.booleans())
 def test_two_stages_answer_as_one(asked: RegisteredQuery, stream: list[Row], batch_rows: int, partitions: int, restart: bool) -> None:
     """The changes are equal batch by batch, for all edges, outputs and groundings, with late rows, and restarts after every batch."""
@@ -136,7 +137,7 @@ def test_two_stages_answer_as_one(asked: RegisteredQuery, stream: list[Row], bat
     assert answer(asked, given_rows, batch_rows, partitions, restart=restart) == answer(asked, given_rows, batch_rows, 1)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(programs(), rows(), st.integers(1, 9), st.integers(2, 4), st.sampled_from(["rtec", "rtec1"]))
 def test_two_stages_are_the_oracle(text: str, stream: list[Row], batch_rows: int, partitions: int, dialect: str) -> None:
     """One window over everything, from sets of ticks."""
@@ -150,7 +151,7 @@ def test_two_stages_are_the_oracle(text: str, stream: list[Row], batch_rows: int
     assert facts == by_oracle(FACTS + text, stream, dialect), text
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(questions(), questions(), streams(), st.data())
 def test_queries_come_and_go(asked: RegisteredQuery, other: RegisteredQuery, stream: list[Row], data: st.DataObject) -> None:
     """A query that caught up answers as if it had always run, divided or not."""

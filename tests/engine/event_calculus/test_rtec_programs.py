@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from engine.event_calculus.compiler import compile_text
 from engine.event_calculus.state import Settings
 from tests.engine.event_calculus.worlds import LAST, ByEngine, Inputs, Row, by_oracle, on_time
+from tests.examples import examples
 
 PEOPLE, PLACES, MOTIONS, VOTES = ("ann", "bob"), ("home", "pub"), ("m1", "m2"), ("aye", "nay")
 
@@ -207,7 +208,7 @@ def streams(draw: st.DrawFn, given_: Given) -> list[Row]:
 
 
 @pytest.mark.parametrize("name", sorted(PROGRAMS))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 @given(data=st.data())
 def test_a_program_of_rtec_is_the_oracle(name: str, data: st.DataObject) -> None:
     text, given_ = PROGRAMS[name]

@@ -24,6 +24,7 @@ from engine.specification import check
 from tests.engine.event_calculus.recordings import query_of
 from tests.engine.event_calculus.test_partitioning import ENTITIES, FEED, answer, changed, query, table
 from tests.engine.event_calculus.worlds import FACTS, LAST, Row, by_oracle, rows
+from tests.examples import examples
 from webapp.demo.simulation.scenarios import read_scenario
 
 LATENESS = 6
@@ -108,7 +109,7 @@ def windows(draw: st.DrawFn) -> dict[str, Any]:
     return {"step": step, "window": step + draw(st.integers(0, 12)), "edge": draw(st.sampled_from(["exact", "rtec"]))}
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(pair_programs(domains=False), rows(), st.integers(1, 9), st.sampled_from([1, 2, 4]), st.sampled_from(["rtec", "rtec1"]))
 def test_any_number_of_partitions_is_the_oracle(text: str, stream: list[Row], batch_rows: int, partitions: int, dialect: str) -> None:
     """One window over everything; `near` comes as intervals of pairs. (The oracle knows no domains.)"""
@@ -180,7 +181,7 @@ def by_batches(
     return [*found, changed(evaluator.finish())]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(questions(), positions(), st.integers(1, 9), st.sampled_from([2, 3, 4]), st.booleans())
 def test_any_number_of_partitions_answers_as_one(asked: RegisteredQuery, stream: pa.Table, batch_rows: int, partitions: int, restart: bool) -> None:
     """Batch by batch: late rows revise, pairs go on over windows' edges and restarts, critical points are made by entity first."""

@@ -18,6 +18,7 @@ from engine.model.feed import Feed
 from engine.operator import RegisteredQuery
 from engine.specification import check
 from tests.engine.event_calculus.recordings import answers
+from tests.examples import examples
 
 Sample = tuple[int, int, int, int]
 """Entity, t, x, y."""
@@ -58,21 +59,21 @@ def all_pairs(rows: list[Sample], distance: float) -> dict[tuple[int, int], set[
     return found
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(samples, st.sampled_from([1.0, 2.0, 5.0, math.sqrt(2)]), st.sampled_from([0.5, 1.0]))
 def test_distance_is_all_pairs(rows: list[Sample], distance: float, share: float) -> None:
     found = spatial.contacts(positions(rows), 1, 12, [distance], False)
     assert ticks_of(spatial.near_pairs(found, distance * share, 9), 12) == all_pairs(rows, distance * share)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(crowds, st.sampled_from([1.0, 3.0, 5.0]))
 def test_cells_find_what_all_pairs_find(rows: list[Sample], distance: float) -> None:
     found = spatial.contacts(positions(rows), 1, 1, [distance], False)
     assert ticks_of(spatial.near_pairs(found, distance, 9), 1) == all_pairs(rows, distance)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(crowds, st.sampled_from([1.0, 3.0, 5.0]), st.integers(1, 4), st.data())
 def test_sides_that_meet_are_measured_and_no_others(rows: list[Sample], distance: float, groups: int, data: st.DataObject) -> None:
     """Each pair of samples whose groups meet is tested, once; another one never."""
@@ -96,7 +97,7 @@ def test_cells_leave_most_pairs_alone() -> None:
     assert found.examined < n * (n - 1) / 2 * 0.001
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.tuples(st.floats(-20, 20), st.floats(-70, 70)), min_size=2, max_size=40), st.floats(0, 0.02), st.floats(0, 0.02))
 def test_proximity_is_geodesic(places: list[tuple[float, float]], dx: float, dy: float) -> None:
     """Each place has a neighbour a little off, so that thresholds lie among the distances."""
@@ -116,7 +117,7 @@ AROUND = st.tuples(
 """Places at the antimeridian and at the poles, some of them less than a mile apart."""
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 9), st.integers(0, 2), AROUND), max_size=40, unique_by=lambda s: s[:2]),
     st.lists(st.sampled_from([0.001, 1_500.0, 12_000.0, 60_000.0, 2e6, 1.5e7]), min_size=1, max_size=3, unique=True),
@@ -151,7 +152,7 @@ class Square:
         return (x >= 2) & (x <= 4) & (y >= 2) & (y <= 4)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(samples, st.integers(1, 6))
 def test_stays_last_until_the_next_sample_or_the_gap(rows: list[Sample], longest: int) -> None:
     last = 12
@@ -176,7 +177,7 @@ def met(rows: list[Sample], distance: float, slot: int, last: int) -> dict[tuple
     return found
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(samples, st.sampled_from([1.0, 2.0, 5.0]), st.sampled_from([0.5, 1.0]), st.integers(1, 6))
 def test_proximity_is_two_samples_of_the_last_slot(rows: list[Sample], distance: float, share: float, slot: int) -> None:
     found = spatial.meetings(positions(rows), slot, 12, [distance], False)
@@ -195,7 +196,7 @@ spatial(in(A)=true, inside(position, square, 3)).
 """
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(samples, st.integers(1, 5), st.integers(0, 4))
 def test_sliding_windows_lose_no_meeting_and_no_stay(rows: list[Sample], step: int, longer: int) -> None:
     """For every window: samples before it reach into it. The input continues to the last of all query times."""

@@ -15,6 +15,7 @@ from engine.model.feed import Feed
 from engine.operator import RegisteredQuery
 from engine.specification import check
 from tests.engine.event_calculus.recordings import answers
+from tests.examples import examples
 
 FEED = Feed.from_json({"name": "sea", "crs": "geographic", "time": "ticks", "tick": 1, "lateness": 0, "columns": {"lon": "float", "lat": "float"}})
 PROGRAM = """
@@ -72,7 +73,7 @@ def facts_of(found: Counter[tuple[Any, ...]], name: str) -> set[tuple[str, int, 
     return {(entities[0], start, end) for kind, entities, _, start, end in found if kind == name}
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(streams, st.integers(1, 9), st.integers(0, 9))
 @example([("coord", "a", 2, 0), ("lost", "a", 2, 0), ("coord", "a", 20, 300), ("found", "a", 20, 0), ("coord", "b", 30, 0)], 3, 2)
 @example([("coord", "a", 2, 0), ("lost", "a", 2, 0), ("coord", "a", 25, 3), ("found", "a", 25, 0), ("coord", "b", 30, 0)], 3, 2)

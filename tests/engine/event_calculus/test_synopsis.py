@@ -21,6 +21,7 @@ from engine.operator import RegisteredQuery
 from engine.runtime.evaluator import Evaluator
 from engine.specification import check
 from tests.engine.event_calculus.recordings import add, answers
+from tests.examples import examples
 from tests.oracles.synopsis import Report, Thresholds, critical_points
 
 ROOT = Path(__file__).parents[3]
@@ -89,7 +90,7 @@ reports_of = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(reports_of, st.integers(1, 7), st.integers(1, 3))
 def test_the_definition_for_any_batches_and_partitions(reports: list[Report], batch_rows: int, partitions: int) -> None:
     reports = sorted(reports, key=lambda report: report.t)
@@ -97,7 +98,7 @@ def test_the_definition_for_any_batches_and_partitions(reports: list[Report], ba
     assert answers(query(distributed=partitions > 1), feed(0), table, batch_rows=batch_rows, partitions=partitions) == expected(reports)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(reports_of, st.data())
 def test_reports_out_of_order_and_restarts(reports: list[Report], data: st.DataObject) -> None:
     """Delays up to the lateness, and a restart between two batches, change nothing."""
@@ -129,7 +130,7 @@ def test_faults_have_their_places() -> None:
     }  # fmt: skip
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(reports_of)
 def test_the_sandbox_has_the_critical_points(reports: list[Report]) -> None:
     """A program is tried, and its answers explained, over a stretch of plain positions: with all that its answers are made of."""

@@ -11,13 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.model.dictionary import EntityDictionary
+from tests.examples import examples
 
 texts = st.text(st.sampled_from("ab\x00é€🚗 "), max_size=12)
 columns = st.lists(st.one_of(st.none(), texts), max_size=30)
 
 
 @given(st.lists(st.tuples(columns, st.integers(0, 5), st.sampled_from(["string", "large", "dictionary", "chunks"])), max_size=6))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_codes_agree_with_a_dict(batches):
     dictionary, model = EntityDictionary(), {}
     for names, skip, form in batches:

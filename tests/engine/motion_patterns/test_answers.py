@@ -10,49 +10,50 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.engine.motion_patterns.worlds import GLOBE, PLANE, box, documents, run, streams
+from tests.examples import examples
 from tests.oracles.motion_patterns import answers
 
 seeds = st.integers(0, 1000)
 
 
 @given(st.lists(documents(kinds=["windowed"]), min_size=1, max_size=4), streams())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_windows_and_quantifiers(queries, rows):
     assert run(queries, rows, PLANE) == answers(rows, queries)
 
 
 @given(st.lists(documents(kinds=["ordered"]), min_size=1, max_size=4), streams())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_predicates_in_order_between_all_neighbours(queries, rows):
     assert run(queries, rows, PLANE) == answers(rows, queries)
 
 
 @given(st.lists(documents(kinds=["scored"]), min_size=1, max_size=4), streams())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_scores_and_every_theta(queries, rows):
     assert run(queries, rows, PLANE) == answers(rows, queries)
 
 
 @given(st.lists(documents(kinds=["totals", "totals", "mixed"]), min_size=1, max_size=3), streams(), seeds, st.integers(1, 3))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_accumulated_time(queries, rows, seed, partitions):
     assert run(queries, rows, PLANE, random.Random(seed), partitions) == answers(rows, queries)
 
 
 @given(st.lists(documents(), min_size=1, max_size=5), streams(), seeds, st.integers(1, 3))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_any_batches_partitions_restarts_and_registrations(queries, rows, seed, partitions):
     assert run(queries, rows, PLANE, random.Random(seed), partitions) == answers(rows, queries)
 
 
 @given(st.lists(documents(globe=True), min_size=1, max_size=3), streams(), seeds)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_globe(queries, rows, seed):
     assert run(queries, rows, GLOBE, random.Random(seed), 2) == answers(rows, queries, geographic=True)
 
 
 @given(st.lists(documents(), min_size=1, max_size=4), streams(), st.integers(1, 6), seeds)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_any_arrival_within_the_lateness(queries, rows, lateness, seed):
     chance = random.Random(seed)
     delays = {row["seq"]: chance.uniform(0, lateness) for row in rows}

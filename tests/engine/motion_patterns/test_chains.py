@@ -11,6 +11,7 @@ from engine.model.batch import EntityDictionary
 from engine.motion_patterns import plane_groups
 from tests.engine.motion_patterns.worlds import OPERATOR, PLANE, batch_of, box, run
 from tests.engine.runs import registered
+from tests.examples import examples
 from tests.oracles.motion_patterns import answers
 
 
@@ -107,7 +108,7 @@ def test_planes_and_index_points_have_equal_answers(entities, restart):
 
 
 @given(st.integers(0, 10**6), st.sampled_from([5, 13]))
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=examples(5), deadline=None)
 def test_any_cut_into_batches(seed, batch):
     rows = wanderers(20, 100, seed)
     whole, cut = (answered(rows, 128, size, False) for size in (130, batch))

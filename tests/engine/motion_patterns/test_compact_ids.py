@@ -19,6 +19,7 @@ from engine.motion_patterns.plane_sweep import PlaneSweep
 from engine.motion_patterns.sample_store import append, no_samples
 from tests.engine.motion_patterns.worlds import GLOBE, OPERATOR, PLANE, box, documents, run, streams
 from tests.engine.runs import registered
+from tests.examples import examples
 from tests.oracles.motion_patterns import answers
 
 
@@ -33,14 +34,14 @@ def restless(seed: int) -> Iterator[None]:
 
 
 @given(st.lists(documents(kinds=["windowed", "ordered"]), min_size=1, max_size=4), streams(), st.integers(0, 1000), st.integers(1, 3))
-@settings(max_examples=75, deadline=None)
+@settings(max_examples=examples(75), deadline=None)
 def test_entities_that_never_sit_still_match_alike(queries, rows, seed, partitions):
     with restless(seed):
         assert run(queries, rows, PLANE, random.Random(seed), partitions) == answers(rows, queries)
 
 
 @given(st.lists(documents(globe=True, kinds=["windowed", "ordered"]), min_size=1, max_size=3), streams(), st.integers(0, 1000))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_on_the_globe(queries, rows, seed):
     with restless(seed):
         assert run(queries, rows, GLOBE, random.Random(seed)) == answers(rows, queries, geographic=True)

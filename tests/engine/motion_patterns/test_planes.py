@@ -17,6 +17,7 @@ from engine.motion_patterns.plane_groups import bucket_width
 from engine.motion_patterns.region_grid import RegionGrid
 from tests.engine.motion_patterns.worlds import GLOBE, OPERATOR, PLANE, batch_of, box, documents, streams
 from tests.engine.runs import registered
+from tests.examples import examples
 
 
 def answered(queries, rows, feed, unknown=0):
@@ -38,7 +39,7 @@ def answered(queries, rows, feed, unknown=0):
 
 
 @given(st.lists(documents(), min_size=1, max_size=4), streams(most=40))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_planes_and_index_points_have_equal_answers(queries, rows):
     by_planes = answered(queries, rows, PLANE)
     with pytest.MonkeyPatch.context() as patch:
@@ -48,14 +49,14 @@ def test_planes_and_index_points_have_equal_answers(queries, rows):
 
 
 @given(st.lists(documents(), min_size=1, max_size=4), streams(most=40), st.sampled_from([63, 64, 200, 700]))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_buckets_without_planes_have_equal_answers(queries, rows, unknown):
     """With many entities a bucket of a few hits has no plane."""
     assert answered(queries, rows, PLANE, unknown) == answered(queries, rows, PLANE)
 
 
 @given(st.lists(documents(), min_size=2, max_size=6), streams(most=40), st.sampled_from([0, 16]))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_queries_in_several_groups_have_equal_answers(queries, rows, slabbed):
     """One group for each query with different sequences; boxes are tested by slabs or by a shared grid."""
     whole = answered(queries, rows, PLANE)

@@ -13,6 +13,7 @@ from engine.motion_patterns.plan import compile_index
 from engine.motion_patterns.progress import progress, reach
 from tests.engine.motion_patterns.worlds import GLOBE, PLANE, batch_of, box, documents, streams
 from tests.engine.runs import registered
+from tests.examples import examples
 from tests.oracles.motion_patterns import distance, is_forall, is_sample, orders_of, precedes, satisfies, satisfying, steps_done, window_of
 
 
@@ -41,7 +42,7 @@ def found_at(document, rows, now, feed):
 
 
 @given(documents(), streams(), st.integers(0, 40))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_what_is_done_is_what_the_definition_says(document, rows, now):
     now -= now % document["every"]
     steps, matches = found_at(document, rows, now, PLANE)
@@ -56,7 +57,7 @@ def test_what_is_done_is_what_the_definition_says(document, rows, now):
 
 
 @given(documents(), streams(), st.integers(0, 40))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_every_witness_proves_its_step(document, rows, now):
     now -= now % document["every"]
     predicates = document["predicates"]
@@ -72,7 +73,7 @@ def test_every_witness_proves_its_step(document, rows, now):
 
 
 @given(documents(globe=True), streams(most=12), st.integers(0, 30))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 def test_globe(document, rows, now):
     now -= now % document["every"]
     matches = found_at(document, rows, now, GLOBE)[1]

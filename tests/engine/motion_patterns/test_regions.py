@@ -14,6 +14,7 @@ from engine.model.feed import Crs
 from engine.model.region import read_region
 from engine.motion_patterns.region_grid import RegionGrid
 from tests.engine.motion_patterns.worlds import regions
+from tests.examples import examples
 
 GEOD = Geod(ellps="WGS84")
 
@@ -29,7 +30,7 @@ shapes = st.one_of(regions(), st.builds(stars, st.integers(0, 2), st.sampled_fro
 
 
 @given(st.lists(shapes, min_size=1, max_size=6), st.lists(st.tuples(st.integers(-8, 64), st.integers(-8, 64)), max_size=40))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_the_grid_gives_what_the_regions_say(documents, points):
     chosen = [read_region(document, Crs.PLANAR) for document in documents]
     x, y = (np.array([point[i] / 8 for point in points]) for i in range(2))
@@ -40,7 +41,7 @@ def test_the_grid_gives_what_the_regions_say(documents, points):
 
 
 @given(st.lists(regions(globe=True), min_size=1, max_size=4), st.lists(st.tuples(st.integers(-8, 64), st.integers(-8, 64)), max_size=20))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_the_grid_on_the_globe(documents, points):
     chosen = [read_region(document, Crs.GEOGRAPHIC) for document in documents]
     x, y = (np.array([point[i] / 8 for point in points]) for i in range(2))

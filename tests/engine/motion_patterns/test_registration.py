@@ -14,6 +14,7 @@ from engine.model.events import Stamper
 from engine.runtime.evaluator import Evaluator
 from tests.engine.motion_patterns.worlds import OPERATOR, PLANE, add_answers, batch_of, box, documents, streams, table_of
 from tests.engine.runs import registered
+from tests.examples import examples
 from tests.oracles.motion_patterns import answers
 
 
@@ -72,7 +73,7 @@ class Registry(RuleBasedStateMachine):
             assert self.answered == Counter({(numbers[answer[0]], *answer[1:]): n for answer, n in expected.items()})
 
 
-Registry.TestCase.settings = settings(max_examples=40, stateful_step_count=10, deadline=None)
+Registry.TestCase.settings = settings(max_examples=examples(40), stateful_step_count=10, deadline=None)
 TestRegistry = Registry.TestCase
 
 TOUR = {"family": "motion", "predicates": [{"inside": {"center": [0, 0], "radius": 1}, "window": [50, 0]}], "every": 1}

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from engine.model.feed import Crs, Feed, TimeUnit
 from tests.engine.occupancy.worlds import COLUMNS, SQUARE, documents, streams
 from tests.engine.runs import final_answers
+from tests.examples import examples
 from tests.oracles.occupancy import answers
 
 PLANE = Feed("plane", Crs.PLANAR, TimeUnit.TICKS, dedupe=False, columns=COLUMNS)
@@ -22,7 +23,7 @@ def found(rows, asked, chance=None):
     return Counter((fact["query"], fact["start"], fact["end"], fact["score"]) for fact in facts)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(rows=streams(), asked=st.lists(documents(), min_size=1, max_size=3), seed=st.integers(0, 2**16))
 def test_answers_are_those_of_the_definition(rows, asked, seed):
     assert found(rows, asked, random.Random(seed)) == answers(rows, asked)

@@ -18,6 +18,7 @@ from engine.runtime.broadcast import ADMISSION, BEFORE_ANY_ROW, Broadcast, Broad
 from engine.runtime.evaluator import Evaluator, missing_states
 from engine.specification import check
 from tests.engine.runtime.test_processor import FEED, SQUARE, rows_of
+from tests.examples import examples
 
 CLOSE = [{"between": ["A", "B"], "dt": [0, 4], "distance": {"max": 1}}]
 PROGRAM = """
@@ -79,7 +80,7 @@ def run(partitions: int, tables: list[pa.Table], changes: list[Any], chosen: set
     return found(outcomes)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 @given(seed=st.integers(0, 1 << 16), chosen=CHOICES, steps=STEPS, partitions=st.integers(2, 5), restarts=st.booleans())
 def test_the_answers_are_those_of_one_partition(seed: int, chosen: set[int], steps: list[Any], partitions: int, *, restarts: bool) -> None:
     chance, stamper = random.Random(seed), Stamper()
@@ -101,7 +102,7 @@ def taken(process: Broadcast, queries: BroadcastQueries, rows: pa.Table, waterma
     return total
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 @given(st.integers(0, 1 << 16), st.lists(st.lists(st.integers(0, 2), min_size=8, max_size=8), min_size=1, max_size=4))
 def test_partitions_that_move_take_their_queries_with_them(seed: int, places: list[list[int]]) -> None:
     """Partition p is at process `places[n][p]` in turn n; each process makes its state of the states of the turn before."""

@@ -20,6 +20,7 @@ from engine.runtime.derived import GraphEvaluator
 from engine.runtime.evaluator import Evaluator
 from engine.sources.delivery import Shuffle
 from engine.specification import check
+from tests.examples import examples
 from tests.oracles.derived import facts
 from tests.strategies import stamped
 
@@ -190,7 +191,7 @@ def expected(documents, rows):
     return Counter((name, kind, tuple(entities), value, start, end) for name, answers in found for kind, entities, value, start, end in answers)
 
 
-@settings(max_examples=75)
+@settings(max_examples=examples(75))
 @given(documents=graphs(), rows=streams(), seed=st.integers(0, 2**16), shuffled=st.booleans())
 def test_graphs_of_queries_answer_as_the_definition_says(documents, rows, seed, shuffled):
     assert not graph_faults(documents)

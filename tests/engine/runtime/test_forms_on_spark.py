@@ -23,6 +23,7 @@ from engine.sources.store import files_of
 from engine.specification import check
 from tests.engine.runtime import test_derived
 from tests.engine.runtime.test_executors import logged, started
+from tests.examples import examples
 from tests.forms import FORMS
 from tests.strategies import stamped, summed
 
@@ -76,7 +77,7 @@ def test_a_backtest_gives_the_answers_of_one_process(spark: SparkSession, expect
     assert answered(evaluator, [TABLE.slice(at, 700) for at in range(0, TABLE.num_rows, 700)]) == expected
 
 
-@settings(max_examples=3)
+@settings(max_examples=examples(3))
 @given(documents=test_derived.graphs(), rows=test_derived.streams(), partitions=st.integers(1, 5), batch_rows=st.integers(6, 20))
 def test_worlds_of_every_form_answer_as_the_definition_says(
     spark: SparkSession, documents: dict[str, Any], rows: list[dict[str, Any]], partitions: int, batch_rows: int

@@ -25,6 +25,7 @@ from engine.sources.store import files_of
 from tests.engine.runtime.test_broadcast import BROADCAST, PARTITIONED, QUERIES, found, queries_of
 from tests.engine.runtime.test_executors import logged
 from tests.engine.runtime.test_processor import FEED, rows_of
+from tests.examples import examples
 
 KNOWN = [
     *QUERIES,
@@ -185,7 +186,7 @@ class World:
         self.cluster.twice = not self.cluster.twice
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=examples(25))
 @given(st.integers(0, 1 << 16), CHOICES, st.integers(1, 5) | st.just(70), st.lists(EVENTS, min_size=1, max_size=12))
 def test_answers_are_those_of_one_evaluator(
     tmp_path_factory: pytest.TempPathFactory, seed: int, chosen: set[int], partitions: int, events: list[tuple[str, Any]]

@@ -21,6 +21,7 @@ from engine.sources import csv_records
 from engine.sources.file_rows import read_files
 from engine.sources.files import Columns, Unreadable, find_files
 from engine.sources.lines import blocks
+from tests.examples import examples
 from tests.strategies import COLUMNS, arrivals
 
 FEED = Feed("f", Crs.PLANAR, TimeUnit.MS, lateness=2, columns=COLUMNS)
@@ -50,7 +51,7 @@ def write(path: Path, text: str | bytes) -> Path:
     return path
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.data(), st.sampled_from([64, 1 << 20]))
 def test_all_kinds_of_files_give_the_same_rows(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, size: int) -> None:
     folder = tmp_path_factory.mktemp("files")

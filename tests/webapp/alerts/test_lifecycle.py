@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from rest_framework.test import APIClient
 
 from engine.sinks.facts import StoredFact
+from tests.examples import examples
 from webapp.alerts.handling import Decision, alerts_decide
 from webapp.alerts.models import Alert, Step
 from webapp.alerts.services import alerts_record
@@ -117,7 +118,7 @@ def test_a_retraction_resolves_the_alert_and_a_new_assertion_reopens_it(fluent: 
 WORLD = st.lists(st.tuples(st.sampled_from("ab"), st.booleans()), max_size=12)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(40))
 @given(moves=WORLD, cuts=st.sets(st.integers(0, 12)))
 def test_alerts_do_not_depend_on_where_batches_are_cut(moves: list[tuple[str, bool]], cuts: set[int], query: Query) -> None:
     Alert.objects.all().delete()

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rest_framework.test import APIClient
 
+from tests.examples import examples
 from tests.webapp.answers import a_feed, a_head, a_query, facts, match
 from webapp.detections.counts import answer_counts
 from webapp.detections.models import AnswerCount, Detection
@@ -39,7 +40,7 @@ def total(feed: Any, query: Any, from_t: int, to_t: int, buckets: int) -> tuple[
     return counted, found
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(batches=st.lists(changes, max_size=4), from_t=times, span=st.integers(1, 40 * HOUR), buckets=st.integers(1, 300))
 def test_the_counts_are_those_of_the_stored_answers(batches: list[Any], from_t: int, span: int, buckets: int) -> None:
     feed = a_feed(f"yard-{next(numbers)}")

@@ -32,6 +32,7 @@ from websockets.sync.server import ServerConnection, serve
 from engine.backtest.command import main as backtest
 from engine.model.untimely import late_letters
 from engine.runtime.gate import Gate
+from tests.examples import examples
 from webapp.accounts.services import token_create
 from webapp.connectors.running import Run
 from webapp.connectors.services import connector_create
@@ -213,7 +214,7 @@ def ways(people: SimpleNamespace, tmp_path: Path, settings: Any) -> Ways:
     return Ways(people, tmp_path)
 
 
-EXAMPLES = settings(max_examples=5, phases=[Phase.explicit, Phase.generate], suppress_health_check=[*HealthCheck])
+EXAMPLES = settings(max_examples=examples(5), phases=[Phase.explicit, Phase.generate], suppress_health_check=[*HealthCheck])
 """Few, and not made smaller when they fail: each takes a second, as servers, files and a connector are real."""
 LEAPS = [{"entity": "a", "t": t, "x": 1.5, "y": 2.0, "speed": None, "kind": "tug"} for t in (100, 120, 9_999_999, 109, 110, 120)]
 

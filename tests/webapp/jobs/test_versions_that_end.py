@@ -19,6 +19,7 @@ from engine.runtime.processor import FeedProcessor
 from engine.runtime.snapshots import Snapshots
 from engine.sources.eventlog import EventLog
 from engine.sources.store import files_of
+from tests.examples import examples
 from tests.webapp.answers import a_feed, a_user
 from webapp.alerts.models import Alert
 from webapp.detections.counts import answer_counts
@@ -175,7 +176,7 @@ STEPS = st.lists(
 numbers = iter(range(1, 10_000))
 
 
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(12), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS)
 def test_stored_answers_are_those_of_the_log_after_any_switches_edits_and_restarts(yard: Yard, tmp_path: Path, steps: list[Any]) -> None:
     world = Yard(tmp_path, next(numbers))

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from rest_framework.test import APIClient
 
 from engine.model.faults import Refused
+from tests.examples import examples
 from tests.webapp.conftest import BORDER, SQUARE
 from webapp.audit.models import Entry
 from webapp.feeds.models import Feed
@@ -274,7 +275,7 @@ def test_the_feed_of_a_query_cannot_change(people: SimpleNamespace, query: Query
 STEPS = st.lists(st.tuples(st.sampled_from(["register", "edit", "switch", "remove", "touch"]), st.integers(0, 2)), max_size=12)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(25))
 @given(steps=STEPS)
 def test_former_sets_of_queries_can_be_reconstructed(steps: list[tuple[str, int]], people: SimpleNamespace, feed: Feed) -> None:
     """A model beside the tables: after any steps, asking for an old version gives the set that was current at that time.

@@ -181,6 +181,15 @@ def test_no_product_module_imports_the_demo() -> None:
     assert using == []
 
 
+CLIENT = sorted((ROOT / "client").rglob("*.py"))
+
+
+def test_the_client_imports_neither_the_engine_nor_the_web_application() -> None:
+    """It is installed alone."""
+    assert len(CLIENT) > 3
+    assert {str(path): used for path in CLIENT if (used := {"engine", "webapp"} & set(imported(path)))} == {}
+
+
 FRONTEND = ROOT / "frontend" / "src"
 FOLDERS = ("lib", "live", "data", "clock", "views", "pages")
 """The front end's folders; each imports only those before it."""

@@ -9,12 +9,22 @@ import pytest
 
 from engine.families import FAMILIES
 from webapp.queries.sentences import SENTENCES
+from webapp.queries.sentences.kinds import KINDS
 
 PAGES = Path(__file__).resolve().parents[2] / "frontend/src/lib/families"
 
 
 def test_every_family_has_a_sentence() -> None:
     assert SENTENCES.keys() == FAMILIES.keys()
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_every_kind_of_answer_has_a_title(name: str) -> None:
+    assert set(FAMILIES[name].kinds) <= KINDS.keys()
+
+
+def test_no_title_is_of_a_kind_that_no_family_gives() -> None:
+    assert KINDS.keys() == {kind for family in FAMILIES.values() for kind in family.kinds}
 
 
 def test_the_pages_know_every_family() -> None:

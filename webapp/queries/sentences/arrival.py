@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_lazy
 
 from engine.model.feed import Feed
 from webapp.queries.sentences.words import Specification, duration, region_name, something, span_of
+
+KINDS = {"arriving": gettext_lazy("On its way in")}
 
 
 def arrival(specification: Specification, feed: Feed) -> str:

@@ -11,6 +11,8 @@ from django.utils.translation import gettext, gettext_lazy
 from engine.model.feed import Feed
 from webapp.queries.sentences.words import Specification, conditions, counting, duration, listed, region_name, span_of
 
+KINDS = {"detection": gettext_lazy("Detected")}
+
 OPERATORS = ("and", "or", "sequence", "interval", "absence", "before", "around")
 SPANS: Mapping[str, str | Promise] = {
     "before": gettext_lazy("%(other)s with no %(first)s in the %(within)s before"),

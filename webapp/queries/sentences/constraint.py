@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext, gettext_lazy, ngettext
 
 from engine.model.feed import Feed
 from webapp.queries.sentences.words import (
@@ -21,6 +21,8 @@ from webapp.queries.sentences.words import (
     span,
     span_of,
 )
+
+KINDS = {"match": gettext_lazy("Match")}
 
 
 def constraint(specification: Specification, feed: Feed) -> str:

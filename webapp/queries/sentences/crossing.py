@@ -5,10 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_lazy
 
 from engine.model.feed import Feed
 from webapp.queries.sentences.words import Specification, conditions, distance, duration, listed, ranges, region_name, something, span_of
+
+KINDS = {
+    "in": gettext_lazy("Entered"),
+    "out": gettext_lazy("Left"),
+    "passed": gettext_lazy("Passed through"),
+    "returned": gettext_lazy("Left and came back"),
+    "stayed_in": gettext_lazy("Stayed in"),
+    "stayed_out": gettext_lazy("Stayed out"),
+}
 
 
 def border(specification: Specification, feed: Feed) -> str:

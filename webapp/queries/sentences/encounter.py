@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_lazy
 
 from engine.model.feed import Feed
 from webapp.queries.sentences.words import Specification, conditions, counting, distance, duration, lasting, listed, region_name, something, span_of
+
+KINDS = {"met": gettext_lazy("Met")}
 
 
 def encounter(specification: Specification, feed: Feed) -> str:

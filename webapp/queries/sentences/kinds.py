@@ -5,22 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from django.utils.functional import Promise
-from django.utils.translation import gettext_lazy
 
-KINDS: Mapping[str, Promise] = {
-    "in": gettext_lazy("Entered"),
-    "out": gettext_lazy("Left"),
-    "passed": gettext_lazy("Passed through"),
-    "returned": gettext_lazy("Left and came back"),
-    "stayed_in": gettext_lazy("Stayed in"),
-    "stayed_out": gettext_lazy("Stayed out"),
-    "occupied": gettext_lazy("Number reached"),
-    "met": gettext_lazy("Met"),
-    "arriving": gettext_lazy("On its way in"),
-    "match": gettext_lazy("Match"),
-    "detection": gettext_lazy("Detected"),
-}
-"""The kinds of all families but the calculus, whose programs name their answers."""
+from webapp.queries.sentences.arrival import KINDS as ARRIVAL
+from webapp.queries.sentences.composite import KINDS as COMPOSITE
+from webapp.queries.sentences.constraint import KINDS as CONSTRAINT
+from webapp.queries.sentences.crossing import KINDS as CROSSING
+from webapp.queries.sentences.encounter import KINDS as ENCOUNTER
+from webapp.queries.sentences.motion import KINDS as MOTION
+from webapp.queries.sentences.occupancy import KINDS as OCCUPANCY
+
+KINDS: Mapping[str, Promise] = {**CROSSING, **OCCUPANCY, **ENCOUNTER, **ARRIVAL, **MOTION, **CONSTRAINT, **COMPOSITE}
+"""Those of all families but the calculus, whose programs name their answers."""
 
 
 def kind_name(kind: str) -> str:

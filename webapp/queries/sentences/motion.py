@@ -5,10 +5,12 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_lazy
 
 from engine.model.feed import Feed
 from webapp.queries.sentences.words import Specification, counting, distance, duration, last, listed, number, region_name, span, span_of
+
+KINDS = {"match": gettext_lazy("Match")}
 
 
 def motion(specification: Specification, feed: Feed) -> str:

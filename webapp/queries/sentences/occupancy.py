@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from django.utils.translation import gettext, pgettext
+from django.utils.translation import gettext, gettext_lazy, pgettext
 
 from engine.model.feed import Feed
 from webapp.queries.sentences.words import Specification, conditions, duration, lasting, ranges, region_name
+
+KINDS = {"occupied": gettext_lazy("Number reached")}
 
 
 def occupancy(specification: Specification, feed: Feed) -> str:

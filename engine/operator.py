@@ -48,7 +48,7 @@ ROUTE = "route"
 """Column (int64) of emitted rows that names the relational partition: rows with equal route meet in one partition."""
 
 
-def homes(routes: npt.NDArray[np.int64], partitions: int) -> npt.NDArray[np.int64]:
+def relational_partitions(routes: npt.NDArray[np.int64], partitions: int) -> npt.NDArray[np.int64]:
     """The relational partition of each route."""
     mixed = routes.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     home: npt.NDArray[np.int64] = ((mixed >> np.uint64(32)) % np.uint64(partitions)).astype(np.int64)

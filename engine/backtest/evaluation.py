@@ -149,10 +149,10 @@ def _renamed(text: str) -> dict[str, str]:
     """The pairs of `--map`. Raises Stop."""
     renamed: dict[str, str] = {}
     for pair in filter(None, text.split(",")):
-        ours, equals, theirs = (part.strip() for part in pair.partition("="))
-        if not ours or not equals or not theirs or ours in renamed:
+        column, equals, source = (part.strip() for part in pair.partition("="))
+        if not column or not equals or not source or column in renamed:
             raise Stop(f"--map: {pair!r} must read column=file_column, each column once")
-        renamed[ours] = theirs
+        renamed[column] = source
     return renamed
 
 

@@ -430,8 +430,8 @@ def _group_numbers(index: BorderIndex, old: BorderIndex) -> npt.NDArray[np.int64
         kept = index.group_wanted[: len(old.group_wanted)] > 0
         return np.where(kept & (old.group_wanted > 0), np.arange(len(kept)), -1)
     numbers = np.full(len(old.group_wanted), -1, np.int64)
-    mine, theirs = index.registry, old.registry
-    for (monitor, within), group in theirs.groups.items():
-        same = mine.monitors.get(theirs.keys[monitor])
-        numbers[group] = -1 if same is None else mine.groups.get((same, within), -1)
+    registry, before = index.registry, old.registry
+    for (monitor, within), group in before.groups.items():
+        same = registry.monitors.get(before.keys[monitor])
+        numbers[group] = -1 if same is None else registry.groups.get((same, within), -1)
     return numbers

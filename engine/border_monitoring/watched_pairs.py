@@ -177,9 +177,9 @@ def advance_pairs(watches: Watches, pairs: Pairs, tuples: Tuples | None, row: In
     raw, enters, stays = _evaluate(watches, tuples, place, tuple_)
     known = tuples.before_seq[tuple_] > pairs.begun[place]
     keep = _known_pairs(pairs, keys)
-    judged = _Evaluated(pair, tuple_, raw, enters, stays, known)
+    evaluated = _Evaluated(pair, tuple_, raw, enters, stays, known)
     state = _State(watches.dwell[keys >> 32], watches.enter_first[keys >> 32], now.inside, now.pending, keep)
-    found, inward, at, shown = _advance(judged, _steps(tuples), watermark, state, _Steps(now.t, now.seq, now.x, now.y))
+    found, inward, at, shown = _advance(evaluated, _steps(tuples), watermark, state, _Steps(now.t, now.seq, now.x, now.y))
     events = WatchedEvents(watches.monitors[keys[found] >> 32], (keys[found] & 0xFFFFFFFF).astype(np.int32), inward, at, *shown)
     return now.take(np.flatnonzero(keep)), merge_by_time([events])
 
@@ -337,12 +337,12 @@ def _steps(tuples: Tuples) -> _Steps:
 
 
 @njit(cache=True, nogil=True)
-def _advance(judged, steps, watermark, state, held):  # type: ignore[no-untyped-def]
+def _advance(evaluated, steps, watermark, state, held):  # type: ignore[no-untyped-def]
     """Takes each pair through its tuples, then fires due events: (pair, inward, at, steps).
 
     `held`: the step of each pair's last in, kept while that is pending. The pairs' `state` and `held` are those after it.
     """
-    pair, tuple_, raw, enters, stays, known = judged
+    pair, tuple_, raw, enters, stays, known = evaluated
     dwell, enter_first, inside, pending, keep = state
     capacity = 2 * len(pair) + len(inside)
     out = (np.empty(capacity, np.int64), np.empty(capacity, np.int8), np.empty(capacity, np.int64))

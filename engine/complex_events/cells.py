@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 
-from engine.complex_events.classes import Atom, Class, Demand
+from engine.complex_events.classes import Atom, Class, Predicate
 from engine.complex_events.search import Ints
 from engine.model.batch import ENTITY, Batch
 
@@ -35,18 +35,18 @@ class Cells:
 
     def __init__(self, classes: Sequence[Class]) -> None:
         columns = sorted({column for one in classes for column, _ in one if column is not None})
-        demanded: dict[str | None, dict[Demand, int]] = {column: {} for column in [*columns, None]}
-        asked = np.full((len(classes), len(demanded)), _UNKNOWN, np.int64)
+        numbers: dict[str | None, dict[Predicate, int]] = {column: {} for column in [*columns, None]}
+        asked = np.full((len(classes), len(numbers)), _UNKNOWN, np.int64)
         owner = np.repeat(np.arange(len(classes)), [len(one) for one in classes])
-        places = {column: i for i, column in enumerate(demanded)}
+        places = {column: i for i, column in enumerate(numbers)}
         place = [places[column] for one in classes for column, _ in one]
-        asked[owner, place] = [_number(demanded[column], demand) for one in classes for column, demand in one]
-        self.axes: list[_Values | _Masks] = [_Values(column, list(demanded[column])) for column in columns]
-        if demanded[None]:
-            self.axes.append(_Masks(list(demanded[None])))
+        asked[owner, place] = [_number(numbers[column], predicate) for one in classes for column, predicate in one]
+        self.axes: list[_Values | _Masks] = [_Values(column, list(numbers[column])) for column in columns]
+        if numbers[None]:
+            self.axes.append(_Masks(list(numbers[None])))
         kinds, tree_of = np.unique(asked >= 0, axis=0, return_inverse=True)
         trees = ((np.flatnonzero(kind), np.flatnonzero(tree_of.reshape(-1) == i)) for i, kind in enumerate(kinds))
-        self.trees = [_Tree(axes.tolist(), asked[np.ix_(own, axes)], own, [len(self.axes[i].demands) for i in axes]) for axes, own in trees]
+        self.trees = [_Tree(axes.tolist(), asked[np.ix_(own, axes)], own, [len(self.axes[i].predicates) for i in axes]) for axes, own in trees]
         self.pairs = [_Pairs() for _ in self.axes[1:]]
         self.known = np.zeros(0, np.int64)
         """The position in `ends` of the cell of each code, or _UNKNOWN."""
@@ -78,28 +78,28 @@ class Cells:
         return self.known[code]
 
     def _classes_of(self, codes: Ints) -> tuple[Ints, Ints]:
-        """Classes whose demands are all satisfied by the cells' signatures: pairs (index in `codes`, class), sorted."""
+        """Classes whose predicates are all satisfied by the cells' signatures: pairs (index in `codes`, class), sorted."""
         signatures: list[Ints] = []
         for pairs in reversed(self.pairs):
             codes, last = pairs.first[codes], pairs.second[codes]
             signatures.append(last)
         signatures = [codes, *reversed(signatures)]
-        parts = [tree.classes_of([self.axes[i].demands_of(signatures[i]) for i in tree.axes], len(codes)) for tree in self.trees]
+        parts = [tree.classes_of([self.axes[i].predicates_of(signatures[i]) for i in tree.axes], len(codes)) for tree in self.trees]
         cells, classes = (np.concatenate([codes[:0], *column]) for column in zip((codes[:0], codes[:0]), *parts, strict=True))
         order = np.lexsort((classes, cells))
         return cells[order], classes[order]
 
 
-def _number(numbers: dict[Demand, int], one: Demand) -> int:
-    """The number of a demand; a new one gets the next number."""
+def _number(numbers: dict[Predicate, int], one: Predicate) -> int:
+    """The number of a predicate; a new one gets the next number."""
     return numbers.setdefault(one, len(numbers))
 
 
 class _Satisfied:
-    """The demands that cells satisfy on one axis: `demands[ends[s]:ends[s + 1]]` for signature s, ascending."""
+    """The predicates that cells satisfy on one axis: `predicates[ends[s]:ends[s + 1]]` for signature s, ascending."""
 
-    def __init__(self, signatures: Ints, ends: Ints, demands: Ints) -> None:
-        self.signatures, self.ends, self.demands = signatures, ends, demands
+    def __init__(self, signatures: Ints, ends: Ints, predicates: Ints) -> None:
+        self.signatures, self.ends, self.predicates = signatures, ends, predicates
 
     def counts(self, cells: Ints) -> Ints:
         own = self.signatures[cells]
@@ -107,41 +107,41 @@ class _Satisfied:
 
 
 class _Level:
-    """The nodes of a tree on one level: a node's code is its parent * `many` + its demand; codes ascend."""
+    """The nodes of a tree on one level: a node's code is its parent * `many` + its predicate; codes ascend."""
 
     def __init__(self, codes: Ints, above: int, many: int) -> None:
         self.codes, self.many = codes, many
         self.ends = np.searchsorted(codes, np.arange(above + 1) * many)
 
     def below(self, cells: Ints, nodes: Ints, held: _Satisfied) -> tuple[Ints, Ints]:
-        """Pairs (cell, node of this level) below pairs (cell, node), if the cell satisfies the node's demand."""
+        """Pairs (cell, node of this level) below pairs (cell, node), if the cell satisfies the node's predicate."""
         few = held.counts(cells) <= self.ends[nodes + 1] - self.ends[nodes]
-        one, other = self._match_by_demand(cells[few], nodes[few], held), self._match_by_node(cells[~few], nodes[~few], held)
+        one, other = self._match_by_predicate(cells[few], nodes[few], held), self._match_by_node(cells[~few], nodes[~few], held)
         return np.append(one[0], other[0]), np.append(one[1], other[1])
 
-    def _match_by_demand(self, cells: Ints, nodes: Ints, held: _Satisfied) -> tuple[Ints, Ints]:
-        """For cells that satisfy few demands: each demand is looked up among the nodes."""
+    def _match_by_predicate(self, cells: Ints, nodes: Ints, held: _Satisfied) -> tuple[Ints, Ints]:
+        """For cells that satisfy few predicates: each predicate is looked up among the nodes."""
         owner, at = _spread(held.ends, held.signatures[cells])
-        found, there = _places(self.codes, nodes[owner] * self.many + held.demands[at])
+        found, there = _places(self.codes, nodes[owner] * self.many + held.predicates[at])
         return cells[owner[there]], found[there]
 
     def _match_by_node(self, cells: Ints, nodes: Ints, held: _Satisfied) -> tuple[Ints, Ints]:
-        """For nodes with few children: the demand of each child is looked up among those that the cell satisfies."""
+        """For nodes with few children: the predicate of each child is looked up among those that the cell satisfies."""
         owner, at = _spread(self.ends, nodes)
-        satisfied = np.repeat(np.arange(len(held.ends) - 1), np.diff(held.ends)) * self.many + held.demands
+        satisfied = np.repeat(np.arange(len(held.ends) - 1), np.diff(held.ends)) * self.many + held.predicates
         _, there = _places(satisfied, held.signatures[cells[owner]] * self.many + self.codes[at] % self.many)
         return cells[owner[there]], at[there]
 
 
 class _Tree:
-    """A prefix tree of the classes with demands on the same axes, by their demands axis by axis: it joins cells' signatures with all these
+    """A prefix tree of the classes with predicates on the same axes, by their predicates axis by axis: it joins cells' signatures with all these
     classes."""
 
-    def __init__(self, axes: Sequence[int], demands: Ints, classes: Ints, many: Sequence[int]) -> None:
-        """`demands`: those of each class on each axis; `many`: the number of distinct demands of each axis."""
+    def __init__(self, axes: Sequence[int], predicates: Ints, classes: Ints, many: Sequence[int]) -> None:
+        """`predicates`: those of each class on each axis; `many`: the number of distinct predicates of each axis."""
         self.axes, self.levels = axes, list[_Level]()
         node, above = np.zeros(len(classes), np.int64), 1
-        for column, most in zip(demands.T, many, strict=True):
+        for column, most in zip(predicates.T, many, strict=True):
             codes, node = np.unique(node * most + column, return_inverse=True)
             self.levels.append(_Level(codes, above, most))
             above = len(codes)
@@ -182,23 +182,23 @@ def _places(ascending: Ints, wanted: Ints) -> tuple[Ints, npt.NDArray[np.bool_]]
 
 
 class _Axis:
-    """The distinct demands on an axis; a signature is a set of satisfied ones."""
+    """The distinct predicates on an axis; a signature is a set of satisfied ones."""
 
-    def __init__(self, demands: Sequence[Demand]) -> None:
-        self.demands = demands
+    def __init__(self, predicates: Sequence[Predicate]) -> None:
+        self.predicates = predicates
         self.kinds: dict[Hashable, int] = {(): 0}
         self.members: list[tuple[int, ...]] = [()]
         self.ends, self.satisfied = np.zeros(1, np.int64), np.zeros(0, np.int64)
 
     def kind(self, satisfied: tuple[int, ...]) -> int:
-        """The signature of a set of demands."""
+        """The signature of a set of predicates."""
         number = self.kinds.setdefault(satisfied, len(self.members))
         if number == len(self.members):
             self.members.append(satisfied)
         return number
 
-    def demands_of(self, signatures: Ints) -> _Satisfied:
-        """The demands that cells with these signatures satisfy."""
+    def predicates_of(self, signatures: Ints) -> _Satisfied:
+        """The predicates that cells with these signatures satisfy."""
         if fresh := self.members[len(self.ends) - 1 :]:
             self.ends = np.append(self.ends, self.ends[-1] + np.cumsum([len(one) for one in fresh]))
             self.satisfied = np.append(self.satisfied, np.array(list(chain.from_iterable(fresh)), np.int64))
@@ -206,29 +206,29 @@ class _Axis:
 
 
 class _Values(_Axis):
-    """An axis with few distinct values: demands are evaluated once for each."""
+    """An axis with few distinct values: predicates are evaluated once for each."""
 
-    def __init__(self, column: str, demands: Sequence[Demand]) -> None:
-        super().__init__(demands)
+    def __init__(self, column: str, predicates: Sequence[Predicate]) -> None:
+        super().__init__(predicates)
         self.column = column
         self.equal: dict[Any, list[int]] = {}
         self.beginning: dict[str, list[int]] = {}
         self.others: list[int] = []
-        for number, demand in enumerate(self.demands):
-            self._index_demand(number, demand)
+        for number, predicate in enumerate(self.predicates):
+            self._index_predicate(number, predicate)
         self.lengths = sorted({len(text) for text in self.beginning})
         self.known: dict[Any, int] = {}
         self.of_entity = np.zeros(0, np.int64)
 
-    def _index_demand(self, number: int, demand: Demand) -> None:
-        """Adds a demand to the lookup tables of the values that may satisfy it."""
-        for atom in demand:
+    def _index_predicate(self, number: int, predicate: Predicate) -> None:
+        """Adds a predicate to the lookup tables of the values that may satisfy it."""
+        for atom in predicate:
             if atom.condition is not None and atom.condition.op in ("=", "in"):
                 constant = atom.condition.constant
                 for value in set(constant) if isinstance(constant, tuple) else {constant}:
                     self.equal.setdefault(value, []).append(number)
                 return
-        for atom in demand:
+        for atom in predicate:
             if atom.prefix is not None:
                 self.beginning.setdefault(atom.prefix[1], []).append(number)
                 return
@@ -249,7 +249,7 @@ class _Values(_Axis):
         codes, names = batch.entity, batch.entities.names
         if (more := int(codes.max(initial=-1)) + 1 - len(self.of_entity)) > 0:
             self.of_entity = np.append(self.of_entity, np.full(more + len(self.of_entity), _UNKNOWN))
-        # An answer used as an event may have no entity: it satisfies no demand, which is signature 0.
+        # An answer used as an event may have no entity: it satisfies no predicate, which is signature 0.
         found = np.zeros(len(codes), np.int64)
         named = np.flatnonzero(codes >= 0)
         codes = codes[named]
@@ -270,19 +270,19 @@ class _Values(_Axis):
         candidates = [*self.equal.get(value, ()), *self.others]
         for length in self.lengths:
             candidates += self.beginning.get(value[:length], ()) if len(value) >= length else ()
-        return self.kind(tuple(sorted(number for number in set(candidates) if all(_holds(atom, value) for atom in self.demands[number]))))
+        return self.kind(tuple(sorted(number for number in set(candidates) if all(_holds(atom, value) for atom in self.predicates[number]))))
 
 
 class _Masks(_Axis):
-    """The axis of all demands that are evaluated on whole rows."""
+    """The axis of all predicates that are evaluated on whole rows."""
 
     column = None
 
-    def __init__(self, demands: Sequence[Demand]) -> None:
-        super().__init__(demands)
-        self.atoms = list(dict.fromkeys(atom for demand in self.demands for atom in demand))
+    def __init__(self, predicates: Sequence[Predicate]) -> None:
+        super().__init__(predicates)
+        self.atoms = list(dict.fromkeys(atom for predicate in self.predicates for atom in predicate))
         numbers = {atom: i for i, atom in enumerate(self.atoms)}
-        self.parts = [frozenset(numbers[atom] for atom in demand) for demand in self.demands]
+        self.parts = [frozenset(numbers[atom] for atom in predicate) for predicate in self.predicates]
         self.seen: dict[bytes, int] = {}
 
     def signatures(self, batch: Batch) -> Ints:

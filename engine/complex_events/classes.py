@@ -30,14 +30,14 @@ class Atom:
         return None if self.prefix is None else self.prefix[0]
 
 
-Demand = frozenset[Atom]
-"""The demands of a class on one axis."""
-Class = frozenset[tuple[str | None, Demand]]
-"""Demands with the column whose values decide them; null for demands on whole rows."""
+Predicate = frozenset[Atom]
+"""What a class requires on one axis: all of the atoms."""
+Class = frozenset[tuple[str | None, Predicate]]
+"""Predicates with the column whose values decide them; null for those on whole rows."""
 
 
-def class_of(where: Conditions, primitive: PrimitiveFilter, feed: Feed, known: dict[Demand, Demand]) -> Class:
-    """The demands on an event that matches a primitive. Equal demands of classes made with the same `known` share one object to save memory."""
+def class_of(where: Conditions, primitive: PrimitiveFilter, feed: Feed, known: dict[Predicate, Predicate]) -> Class:
+    """The predicates on an event that matches a primitive. Equal predicates of classes made with the same `known` share one object to save memory."""
     found: dict[str | None, set[Atom]] = {}
     for atom in _atoms(where, primitive, feed):
         found.setdefault(_axis(atom, feed), set()).add(atom)

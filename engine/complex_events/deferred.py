@@ -11,7 +11,7 @@ import numpy as np
 
 from engine.complex_events.fragments import LAST_NODE, TRIGGER_NODE
 from engine.complex_events.history import History
-from engine.complex_events.lists import ARRIVAL, ENTRY, FROM, REQUIREMENT, ROOM, TOO_LONG, UNSURE, UNTIL, E, Portion, S, Tree, fill, trace
+from engine.complex_events.lists import ARRIVAL, ENTRY, FROM, REQUIREMENT, ROOM, TOO_LONG, UNSURE, UNTIL, E, ListInput, S, Tree, fill, trace
 from engine.complex_events.plan import Tables
 from engine.complex_events.query_search import (
     ASSERTED,
@@ -116,9 +116,9 @@ def _evaluate_lists(tables: Tables, history: History, work: Scratch, out: Detect
     count, first, last = waiting.queries[query, COUNT], waiting.queries[query, OLDEST], waiting.queries[query, NEWEST]
     begin, begin_seq, end = waiting.candidates[first, C_TIME], waiting.candidates[first, C_SEQ], waiting.candidates[last, C_TIME]
     tree = Tree(memory(tables.nodes), memory(tables.requirements), memory(work.lists.items), memory(work.lists.ends), root)
-    portion = Portion(memory(history.slots), memory(history.pool), begin, end, within, work.since[query], work.since_seq[query])
+    given = ListInput(memory(history.slots), memory(history.pool), begin, end, within, work.since[query], work.since_seq[query])
     capacity = min(ROOM, (tables.nodes[root, LAST] - root + 1) * (_NODE_ROOM + _CANDIDATE_ROOM * count))
-    entries, items, own = fill(tree, portion, capacity), tree.items, tree.own
+    entries, items, own = fill(tree, given, capacity), tree.items, tree.own
     counters[LISTED] += 1
     if entries <= 0:
         return bool(entries != TOO_LONG)

@@ -162,10 +162,10 @@ def _visit_triggers(tables: Tables, history: History, heap: Timers, events: Even
             k += 1
         end_of_triggers = tables.trigger_ends[events.instances[k - 1] + 1]
         for word in range(begin, end_of_triggers, _WORD):
-            hopeful = _strictest_guard_bits(tables.nearest, work, word, min(word + _WORD, end_of_triggers), t)
-            while hopeful:
-                i = word + np.int64(lowest_bit(hopeful))
-                hopeful &= hopeful - np.uint64(1)
+            candidates = _strictest_guard_bits(tables.nearest, work, word, min(word + _WORD, end_of_triggers), t)
+            while candidates:
+                i = word + np.int64(lowest_bit(candidates))
+                candidates &= candidates - np.uint64(1)
                 if _near_hold(tables.nearest, work, i, t):
                     _visit(tables, history, heap, work, out, i, entity, t, events.seq[at], alone, counters)
 

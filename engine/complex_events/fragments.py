@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.complex_events import pattern as tree
-from engine.complex_events.classes import Class, Demand, class_of
+from engine.complex_events.classes import Class, Predicate, class_of
 from engine.complex_events.lists import REQUIREMENT
 from engine.complex_events.pattern import Pattern
 from engine.complex_events.requirements import Ages, all_of, any_of, longest, negates, reach, required_primitives, requirements, total
@@ -140,13 +140,13 @@ class _Column:
 def fragments_of(queries: Sequence[RegisteredQuery], feed: Feed) -> Fragments:
     """The fragments of checked composite queries on a feed."""
     classes: dict[Class, int] = {}
-    demands: dict[Demand, Demand] = {}
+    predicates: dict[Predicate, Predicate] = {}
     widths = (1, NODE, REQUIREMENT, len(TRIGGER_COLUMNS), 2, 2)
     kinds, nodes, asked, *others = columns = [_Column(width) for width in widths]
     facts, names = _Column(len(FACTS)), list[str]()
     for query in queries:
         specification: CompositeSpecification = query.specification
-        own = [classes.setdefault(class_of(specification.where, one, feed, demands), len(classes)) for one in specification.primitives]
+        own = [classes.setdefault(class_of(specification.where, one, feed, predicates), len(classes)) for one in specification.primitives]
         one = _Fragment(specification, own)
         facts.add([(int(specification.per_entity), one.listed, specification.within, specification.retention)])
         for column, some in zip(columns, one.tables, strict=True):

@@ -85,7 +85,7 @@ class Tree(NamedTuple):
     root: Int
 
 
-class Portion(NamedTuple):
+class ListInput(NamedTuple):
     """The input of lists: the stored events (`slots` of classes) after (`since`, `since_seq`), for ends of the pattern in [begin, last], not longer
     than `within`."""
 
@@ -114,11 +114,11 @@ def lists(most_nodes: int) -> Lists:
 
 
 @kernel(inline=True)
-def _gather(tree: Tree, portion: Portion, i: Int, top: Int, capacity: Int) -> Int:
+def _gather(tree: Tree, given: ListInput, i: Int, top: Int, capacity: Int) -> Int:
     """Writes the events of node i's class that may be needed. Returns the end of the list."""
-    items, own, slots, pool, since, since_seq = tree.items, tree.own, portion.slots, portion.pool, portion.since, portion.since_seq
+    items, own, slots, pool, since, since_seq = tree.items, tree.own, given.slots, given.pool, given.since, given.since_seq
     node = tree.root + i
-    kind, earliest, last = tree.nodes[node * NODE + KIND], portion.begin - tree.requirements[node * REQUIREMENT + BACK], portion.last
+    kind, earliest, last = tree.nodes[node * NODE + KIND], given.begin - tree.requirements[node * REQUIREMENT + BACK], given.last
     begin = slots[kind * 4 + BEGIN]
     end = last_at(pool, begin, slots[kind * 4 + END], last) + 1
     at = end
@@ -311,16 +311,16 @@ def _write_and_all_starts(items: Memory, top: Int, capacity: Int, p: Int, p_end:
 
 
 @kernel()
-def fill(tree: Tree, portion: Portion, capacity: Int) -> Int:
+def fill(tree: Tree, given: ListInput, capacity: Int) -> Int:
     """Makes the lists of all nodes, with `capacity` for entries. Returns the number of all entries, 0 if the root has none, or TOO_LONG."""
     nodes, requirements, items, own, root = tree
-    within, top = portion.within, np.int64(0)
+    within, top = given.within, np.int64(0)
     for place in range(root, nodes[root * NODE + LAST] + 1):
         i, start = requirements[place * REQUIREMENT + ORDER], top
         node = root + i
         op, every = nodes[node * NODE + OP], requirements[node * REQUIREMENT + EVERY]
         if op == PRIMITIVE:
-            top = _gather(tree, portion, i, top, capacity)
+            top = _gather(tree, given, i, top, capacity)
         else:
             first, second, high = (nodes[node * NODE + FIRST] - root) * LIST, (nodes[node * NODE + SECOND] - root) * LIST, nodes[node * NODE + HIGH]
             p, p_end, q, q_end = own[first + FROM], own[first + UNTIL], own[second + FROM], own[second + UNTIL]

@@ -50,12 +50,12 @@ class SearchStage(Stage[ConstraintIndex, Store]):
         return Output(state, concat(asserted))
 
     def migrate(self, index: ConstraintIndex, parts: Sequence[tuple[ConstraintIndex, Store]]) -> Store:
-        homes = {plan.query.key: (p, q) for p, (old, _) in reversed(list(enumerate(parts))) for q, plan in enumerate(old.plans)}
+        place_of = {plan.query.key: (p, q) for p, (old, _) in reversed(list(enumerate(parts))) for q, plan in enumerate(old.plans)}
         sources = []
         for p, (old, store) in enumerate(parts):
-            own = [(homes[plan.query.key][1], q) for q, plan in enumerate(index.plans) if homes.get(plan.query.key, (-1, 0))[0] == p]
-            theirs = _variables(old, [one for one, _ in own])
-            sources.append((store, theirs, _variables(index, [q for _, q in own])))
+            own = [(place_of[plan.query.key][1], q) for q, plan in enumerate(index.plans) if place_of.get(plan.query.key, (-1, 0))[0] == p]
+            variables = _variables(old, [one for one, _ in own])
+            sources.append((store, variables, _variables(index, [q for _, q in own])))
         return merge_stores(index.graphs, index.slots, sources)
 
     def dump(self, index: ConstraintIndex, state: Store) -> bytes:

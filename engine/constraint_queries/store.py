@@ -219,7 +219,7 @@ class Store:
 
 
 def merge_stores(graphs: Graphs, slots: Slots, parts: Sequence[tuple[Store, Ints, Ints]]) -> Store:
-    """A new store made of parts (store, theirs, ours): the variables `theirs` of the store become the variables `ours` of the new one.
+    """A new store made of parts (store, old, new): the variables `old` of the store become the variables `new` of the new one.
 
     An event that several stores hold becomes one event; a compared column is copied from the stores that have it.
     """
@@ -255,10 +255,10 @@ class _Share:
     bits: Ints
 
 
-def _share(store: Store, theirs: Ints, ours: Ints, now: int) -> _Share:
+def _share(store: Store, old: Ints, new: Ints, now: int) -> _Share:
     own = store.domains()
     becomes = np.full(store.variables, -1, np.int64)
-    becomes[theirs] = ours
+    becomes[old] = new
     variable = becomes[np.repeat(np.arange(store.variables), own["lengths"])]
     live = (variable >= 0) & (own["until"] >= now)
     used, place = np.unique(own["member"][live], return_inverse=True)
@@ -294,10 +294,10 @@ def _fill(found: Store, table: Events, store: Store, used: Ints, at: Ints) -> No
             column[..., at] = getattr(store.events, name)[..., used]
     rank = {text: position for position, text in enumerate(found.texts)}
     ranks = np.array([rank[text] for text in store.texts] + [-1], np.int64)
-    theirs = store.slots.numbers
+    old = store.slots.numbers
     for name, slot in found.slots.numbers.items():
-        if name in theirs and slot < 0:
-            table.floats[~slot, at] = store.events.floats[~theirs[name], used]
-        elif name in theirs:
-            values = store.events.ints[theirs[name], used]
+        if name in old and slot < 0:
+            table.floats[~slot, at] = store.events.floats[~old[name], used]
+        elif name in old:
+            values = store.events.ints[old[name], used]
             table.ints[slot, at] = ranks[values] if name in found.slots.texts else values

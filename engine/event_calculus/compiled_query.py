@@ -29,7 +29,7 @@ from engine.model.batch import EVENT, SEQ, TIME, TIME_END, X, Y
 from engine.model.events import stamped_schema
 from engine.model.feed import Feed
 from engine.model.messages import Message
-from engine.operator import ROUTE, RegisteredQuery, homes
+from engine.operator import ROUTE, RegisteredQuery, relational_partitions
 
 ARRIVED = "arrived"
 """Column (int64) of emitted rows: the feed's clock after the row had arrived."""
@@ -159,7 +159,7 @@ def _routes(first: int, partitions: int) -> tuple[int, ...]:
     found: dict[int, int] = {}
     route = first
     while len(found) < partitions:
-        found.setdefault(int(homes(np.array([route]), partitions)[0]), route)
+        found.setdefault(int(relational_partitions(np.array([route]), partitions)[0]), route)
         route += 1
     return tuple(found.values())
 

@@ -75,9 +75,9 @@ class Hierarchy:
         self.program = program
         self._simple_values = simple_values(program)
         self._build(frozenset())
-        tangled = {_relation(node) for component, _ in self.forbidden() for node in component}
-        if tangled:
-            self._build(tangled)
+        cyclic = {_relation(node) for component, _ in self.forbidden() for node in component}
+        if cyclic:
+            self._build(cyclic)
 
     def _build(self, divided: Collection[_Relation]) -> None:
         """The graph with these relations divided by all constants of their heads."""

@@ -28,14 +28,14 @@ _HEAD = 8
 
 @dataclass(frozen=True)
 class Lists:
-    """Tables of the nodes and inputs that the keyed stage sends, members of domains, and rows read; `quiet`: the window had no rows."""
+    """Tables of the nodes and inputs that the keyed stage sends, members of domains, and rows read; `without_rows`: the window had no rows."""
 
     fluents: Mapping[Node, FluentTable]
     events: Mapping[Node, Table]
     inputs: Mapping[Indicator, FluentTable]
     domains: Mapping[Indicator, Table]
     work: int
-    quiet: bool
+    without_rows: bool
 
     def restrict_to(self, share: Share, symbols: Symbols) -> Lists:
         fluents = {node: share.filter_fluent(relation_of(node), table, symbols) for node, table in self.fluents.items()}
@@ -49,7 +49,7 @@ class Lists:
         evaluation.kb.events.update({(node.name, node.arity): table for node, table in self.events.items()})
 
 
-def encode_lists(partitioning: Partitioning, evaluation: Evaluation, *, quiet: bool) -> bytes:
+def encode_lists(partitioning: Partitioning, evaluation: Evaluation, *, without_rows: bool) -> bytes:
     """The message about an evaluated window; `read` is the inverse."""
     kb = evaluation.kb
     fluents: list[tuple[list[Any], FluentTable]] = []
@@ -76,7 +76,7 @@ def encode_lists(partitioning: Partitioning, evaluation: Evaluation, *, quiet: b
         "domains": [key for key, _ in domains],
         "shapes": [array.shape for array in arrays],
         "work": kb.work,
-        "quiet": quiet,
+        "quiet": without_rows,
     }
     text = json.dumps(described).encode()
     return b"".join([len(text).to_bytes(_HEAD, "little"), text, *(np.ascontiguousarray(array).tobytes() for array in [codes, *arrays])])
@@ -113,7 +113,7 @@ def read(message: bytes, symbols: Symbols) -> Lists:
         events={Node(*key): table() for key in described["events"]},
         domains={(name, arity): table() for name, arity in described["domains"]},
         work=described["work"],
-        quiet=described["quiet"],
+        without_rows=described["quiet"],
     )
 
 
@@ -171,9 +171,9 @@ class LocalResults:
         return self._together[1]
 
     @property
-    def quiet(self) -> bool:
+    def without_rows(self) -> bool:
         """Whether no partition has rows in the window."""
-        return self._together is None or self._together[1].quiet
+        return self._together is None or self._together[1].without_rows
 
 
 def _concat(partitioning: Partitioning, parts: Sequence[Lists]) -> Lists:
@@ -186,7 +186,7 @@ def _concat(partitioning: Partitioning, parts: Sequence[Lists]) -> Lists:
         {one: _fluents([part.inputs[one] for part in parts if one in part.inputs], one[1]) for one in partitioning.lists},
         {domain: _tables([part.domains[domain] for part in parts if domain in part.domains], domain[1]) for domain in domains},
         sum(part.work for part in parts),
-        all(part.quiet for part in parts),
+        all(part.without_rows for part in parts),
     )
 
 

@@ -71,8 +71,8 @@ class Memory:
         return _equal(self.simple, other.simple) and _equal(self.held, other.held) and _equal(self.ended, other.ended)
 
 
-def _equal(ours: Mapping[Any, _Part], theirs: Mapping[Any, _Part]) -> bool:
-    return ours.keys() == theirs.keys() and all(_same(part, theirs[name]) for name, part in ours.items())
+def _equal(one: Mapping[Any, _Part], other: Mapping[Any, _Part]) -> bool:
+    return one.keys() == other.keys() and all(_same(part, other[name]) for name, part in one.items())
 
 
 def _same(one: _Part, other: _Part) -> bool:

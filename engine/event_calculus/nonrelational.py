@@ -56,7 +56,9 @@ class NonRelational:
         own, found = state.windows, []
         own.clock = max(own.clock, clock)
         for decision in self.windows.advance(own):
-            lists = encode_lists(self.partitioning, decision.evaluation, quiet=not any(len(part) for parts in own.rows.values() for part in parts))
+            lists = encode_lists(
+                self.partitioning, decision.evaluation, without_rows=not any(len(part) for parts in own.rows.values() for part in parts)
+            )
             digest = blake2b(lists, digest_size=_DIGEST_BYTES).digest()
             if digest != state.sent:
                 found.append(LocalMessage(decision.query_time, state.partition, lists))
@@ -80,4 +82,4 @@ class NonRelational:
             return []
         query_time = self.windows.next_query(own)
         evaluation, _ = self.windows.evaluate(own, query_time)
-        return [LocalMessage(query_time, state.partition, encode_lists(self.partitioning, evaluation, quiet=False))]
+        return [LocalMessage(query_time, state.partition, encode_lists(self.partitioning, evaluation, without_rows=False))]

@@ -50,8 +50,8 @@ def entities_of(name: str, arguments: Sequence[str]) -> list[str]:
 
 def may_coincide(one: str, arity: int, other: str, other_arity: int) -> bool:
     """Whether answers of two relations could have the same entities under one name; `one` or `other` is a shape."""
-    mine, theirs = entity_template(one) or [None] * arity, entity_template(other) or [None] * other_arity
-    return len(mine) == len(theirs) and all(a is None or b is None or a == b for a, b in zip(mine, theirs, strict=True))
+    own, others = entity_template(one) or [None] * arity, entity_template(other) or [None] * other_arity
+    return len(own) == len(others) and all(a is None or b is None or a == b for a, b in zip(own, others, strict=True))
 
 
 def format_relation(name: str, arguments: Sequence[str]) -> str:
@@ -64,21 +64,21 @@ def format_relation(name: str, arguments: Sequence[str]) -> str:
 
 def variable_at_term(name: str, arguments: Sequence[Term], other: str) -> Variable | None:
     """A variable of `name(arguments)` at the position of a compound term in relation `other`, if the two match otherwise."""
-    mine = _fill_terms(_term(name), iter(arguments)) if is_shape(name) else Compound(name, tuple(arguments), _NOWHERE)
+    term = _fill_terms(_term(name), iter(arguments)) if is_shape(name) else Compound(name, tuple(arguments), _NOWHERE)
     found: list[Variable] = []
-    return found[0] if _meets(mine, _term(other), found) and found else None
+    return found[0] if _meets(term, _term(other), found) and found else None
 
 
-def _meets(mine: Term, other: Term, found: list[Variable]) -> bool:
+def _meets(term: Term, other: Term, found: list[Variable]) -> bool:
     if isinstance(other, Variable):
-        return not isinstance(mine, Compound)
+        return not isinstance(term, Compound)
     assert isinstance(other, Compound)
-    if isinstance(mine, Variable):
-        found.append(mine)
+    if isinstance(term, Variable):
+        found.append(term)
         return True
-    if not isinstance(mine, Compound) or mine.indicator != other.indicator:
+    if not isinstance(term, Compound) or term.indicator != other.indicator:
         return False
-    return all(_meets(one, two, found) for one, two in zip(mine.arguments, other.arguments, strict=True))
+    return all(_meets(one, two, found) for one, two in zip(term.arguments, other.arguments, strict=True))
 
 
 def _term(shape: str) -> Compound:

@@ -110,7 +110,7 @@ def sharing_of(plan: Plan, partitioning: Partitioning | None, outputs: Sequence[
     """How a program's relations are distributed; `computed`: the keyed stage has computed its part of `partitioning`."""
     lasting = lasting_domains(plan, outputs)
     while True:
-        sharing = _Sharer(plan, partitioning, computed, lasting).sharing
+        sharing = _KeySearch(plan, partitioning, computed, lasting).sharing
         fluents = [(relation.name, relation.arity) for relation in {**sharing.keys, **sharing.undistributed} if relation.fluent]
         known = {domain: least for domain, least in lasting.items() if least == 1 or made_by_two(plan, domain, fluents)}
         if known == lasting:
@@ -118,7 +118,7 @@ def sharing_of(plan: Plan, partitioning: Partitioning | None, outputs: Sequence[
         lasting = known
 
 
-class _Sharer:
+class _KeySearch:
     """Finds the keys, on the assumption that all shares know the members of the domains `lasting`."""
 
     def __init__(self, plan: Plan, partitioning: Partitioning | None, computed: bool, lasting: Mapping[Indicator, int]) -> None:

@@ -234,9 +234,9 @@ def _geod() -> Geod:
 def _geodesic_near(lon1: Floats, lat1: Floats, lon2: Floats, lat2: Floats, limits: Sequence[float]) -> Floats:
     """Distances in metres: by the sphere if that decides (its error is below 0.6 %), by the ellipsoid near one of the limits."""
     metres = np.asarray(distance_m(lon1, lat1, lon2, lat2), np.float64)
-    doubtful = np.logical_or.reduce([np.abs(metres - limit) <= 0.01 * limit for limit in limits])
-    if doubtful.any():
-        metres[doubtful] = _geod().inv(lon1[doubtful], lat1[doubtful], lon2[doubtful], lat2[doubtful])[2]
+    near_limit = np.logical_or.reduce([np.abs(metres - limit) <= 0.01 * limit for limit in limits])
+    if near_limit.any():
+        metres[near_limit] = _geod().inv(lon1[near_limit], lat1[near_limit], lon2[near_limit], lat2[near_limit])[2]
     return metres
 
 

@@ -343,11 +343,11 @@ class Windows:
         changes = [change.as_reported(state.symbols) for change in changes]
         decision = Decision(query_time, changes, dict(state.answers), dict(state.instants), evaluation)
         if commit:
-            quiet = not changes and not any(len(part) for parts in state.rows.values() for part in parts)
-            quiet = quiet and (state.local_results is None or state.local_results.quiet)
+            unchanged = not changes and not any(len(part) for parts in state.rows.values() for part in parts)
+            unchanged = unchanged and (state.local_results is None or state.local_results.without_rows)
             # Intervals that end at the edge are kept for one more window. While `initially` applies, what it initiates is not in the memory yet.
-            quiet = quiet and memory.equals(state.memory) and not (bounds.initial and self.plan.program.initially)
-            state.idle = state.idle + 1 if quiet else 0
+            unchanged = unchanged and memory.equals(state.memory) and not (bounds.initial and self.plan.program.initially)
+            state.idle = state.idle + 1 if unchanged else 0
             state.memory = memory
             if any(arrived <= query_time for arrived, _ in state.beginnings):
                 state.earliest = bounds.begin

@@ -103,7 +103,7 @@ class CheckedRows:
         for name, rows in (unread or {}).items():
             self.mark(rows, Reason.WRONG_TYPE, self._wrong_type(name))
         self.columns = {name: self._column(name, kind) for name, kind in feed.types.items()}
-        self._judge()
+        self._check()
 
     def good(self) -> pa.Table:
         """The rows that are events."""
@@ -159,14 +159,14 @@ class CheckedRows:
             column = pc.if_else(pc.equal(pc.fill_null(column, ""), ""), POSITION, column)
         return column
 
-    def _judge(self) -> None:
+    def _check(self) -> None:
         entity, t, x, y = (self.columns[name] for name in (ENTITY, TIME, X, Y))
         self.mark(_bools(pc.is_null(entity)) | _bools(pc.equal(entity, "")), Reason.MISSING_ENTITY, Message("the row has no entity"))
         self.mark(_bools(pc.is_null(t)), Reason.MISSING_TIME, Message("the row has no t"))
         times = pc.fill_null(t, 0).to_numpy(zero_copy_only=False)
         self.mark((times >= LARGEST_TIME) | (times <= -LARGEST_TIME), Reason.OUT_OF_RANGE_TIME, Message("t must lie between -2^61 and 2^61"))
-        self._judge_end(times)
-        self._judge_position(x, y)
+        self._check_end(times)
+        self._check_position(x, y)
         if HEARTBEAT in (names := self.columns[EVENT].dictionary_encode().dictionary.to_pylist()) and names:
             self.mark(
                 _bools(pc.equal(self.columns[EVENT], HEARTBEAT)),
@@ -174,7 +174,7 @@ class CheckedRows:
                 Message("the event name {heartbeat} is reserved", heartbeat=repr(HEARTBEAT)),
             )
 
-    def _judge_end(self, times: npt.NDArray[np.int64]) -> None:
+    def _check_end(self, times: npt.NDArray[np.int64]) -> None:
         end = self.columns[TIME_END]
         if end.null_count < len(end):
             ends = pc.fill_null(end, 0).to_numpy(zero_copy_only=False)
@@ -182,7 +182,7 @@ class CheckedRows:
             self.mark(has_end & (abs(ends) >= LARGEST_TIME), Reason.OUT_OF_RANGE_TIME, Message("t_end must lie between -2^61 and 2^61"))
             self.mark(has_end & (ends < times), Reason.ENDS_BEFORE_START, Message("t_end is less than t"))
 
-    def _judge_position(self, x: pa.Array, y: pa.Array) -> None:
+    def _check_position(self, x: pa.Array, y: pa.Array) -> None:
         has_x, has_y = _bools(pc.is_valid(x)), _bools(pc.is_valid(y))
         self.mark(has_x != has_y, Reason.HALF_POSITION, Message("only one of x, y is given"))
         both = has_x & has_y

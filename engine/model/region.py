@@ -43,7 +43,7 @@ class Region(ABC):
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
-        """The region's document in its brought-into-form shape."""
+        """The region's document in canonical form."""
 
 
 @dataclass(frozen=True)

@@ -95,26 +95,26 @@ def _find(cells, words, near):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _gray(cells, words, gray, near, hit, word, doubtful):  # type: ignore[no-untyped-def]
-    """Writes the words of the samples `near[:hit]` to `word`, and the positions in `near` of those with gray bits to `doubtful`. Returns (number of
-    doubtful samples, number of bits in all words)."""
+def _gray(cells, words, gray, near, hit, word, pending):  # type: ignore[no-untyped-def]
+    """Writes the words of the samples `near[:hit]` to `word`, and the positions in `near` of those with gray bits to `pending`. Returns (number of
+    pending samples, number of bits in all words)."""
     n, bits, x, y, gray_x, gray_y = 0, np.uint64(0), words[0], words[1], gray[0], gray[1]
     for k in range(hit):
         column, level = _either(cells, np.uint32(near[k]))
         hits = x[column] & y[level]
         word[k] = hits
-        doubtful[n] = k
+        pending[n] = k
         n += (hits & (gray_x[column] | gray_y[level])) != 0
         bits += how_many(hits)
     return n, np.int64(bits)
 
 
 @njit(cache=True, nogil=True)
-def _decide(x, y, cells, gray, boxes, near, word, doubtful, count):  # type: ignore[no-untyped-def]
-    """Decides the gray bits of the samples at the positions `doubtful[:count]`. Returns (number of bits removed, whether some word becomes 0)."""
+def _decide(x, y, cells, gray, boxes, near, word, pending, count):  # type: ignore[no-untyped-def]
+    """Decides the gray bits of the samples at the positions `pending[:count]`. Returns (number of bits removed, whether some word becomes 0)."""
     gone, empty = np.uint64(0), False
     for d in range(count):
-        k = np.uint32(doubtful[d])
+        k = np.uint32(pending[d])
         i = np.uint32(near[k])
         column, level = _either(cells, i)
         left, px, py = word[k], x[i], y[i]
@@ -162,7 +162,7 @@ def take(begin, rows, slabs, store):  # type: ignore[no-untyped-def]
     west, south, across, up, words, gray, boxes = slabs
     # Samples that are not wanted are written too, and overwritten; so there is room for one more.
     most = min(BLOCK, len(x) - begin)
-    near, doubtful = np.empty(most + 1, np.int32), np.empty(most + 1, np.int32)
+    near, pending = np.empty(most + 1, np.int32), np.empty(most + 1, np.int32)
     cells, word = np.empty(most, np.int32), np.empty(most + 1, np.uint64)
     pairs = 0
     for start in range(begin, len(x), BLOCK):
@@ -173,8 +173,8 @@ def take(begin, rows, slabs, store):  # type: ignore[no-untyped-def]
         if store.bounds[1] - store.bounds[0] + hit > len(store.t):
             return start, pairs
         _expect(store, who, near, hit)
-        count, bits = _gray(cells, words, gray, near, hit, word, doubtful)
-        gone, empty = _decide(px, py, cells, gray, boxes, near, word, doubtful, count)
+        count, bits = _gray(cells, words, gray, near, hit, word, pending)
+        gone, empty = _decide(px, py, cells, gray, boxes, near, word, pending, count)
         if empty:
             hit = _still(word, near, hit)
         pairs += bits - gone

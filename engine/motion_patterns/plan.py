@@ -136,10 +136,10 @@ class _Compiler:
         elif predicate.forall:
             series = self.series(specification, "any", None, start, end)
             compiled.required.append(series)
-            opposite = "outside" if predicate.sense == "inside" else "inside"
+            opposite = "outside" if predicate.relation == "inside" else "inside"
             compiled.excluded.append(self.series(specification, opposite, predicate.target, start, end))
         else:
-            series = self.series(specification, predicate.sense, predicate.target, start, end)
+            series = self.series(specification, predicate.relation, predicate.target, start, end)
             compiled.required.append(series)
         compiled.witness[i] = series
 
@@ -149,9 +149,9 @@ class _Compiler:
         assert predicate.window is not None and total is not None and isinstance(target, Region)
         start, end = predicate.window
         gap, bound = FOR_EVER if total.gap is None else total.gap, total.span + 1 if total.at_most else total.span
-        key = TotalKey(specification.where, target, predicate.sense == "outside", gap, start, end, bound, specification.every)
+        key = TotalKey(specification.where, target, predicate.relation == "outside", gap, start, end, bound, specification.every)
         compiled.totals.append((self.totals.setdefault(key, len(self.totals)), not total.at_most))
-        test, shown = ("any", None) if total.at_most else (predicate.sense, target)
+        test, shown = ("any", None) if total.at_most else (predicate.relation, target)
         series = self.series(specification, test, shown, start, end)
         (compiled.required if total.at_most else compiled.shown).append(series)
         return series
@@ -190,7 +190,7 @@ class _Compiler:
             start = min(start, left.window[1])
         if right is not None and right.forall and right.window is not None:
             end = right.window[0]
-        return self.series(specification, predicate.sense, predicate.target, start, end)
+        return self.series(specification, predicate.relation, predicate.target, start, end)
 
 
 def compile_index(queries: Sequence[RegisteredQuery], feed: Feed) -> MotionIndex:

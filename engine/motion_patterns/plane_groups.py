@@ -135,7 +135,7 @@ def plane_groups(queries: Sequence[RegisteredQuery], series: Sequence[SeriesKey]
 
 def _asks_all(specification: MotionSpecification) -> bool:
     """Whether the query needs samples that are in none of its regions."""
-    return any(predicate.numerical or predicate.forall or predicate.sense == "outside" for predicate in specification.predicates)
+    return any(predicate.numerical or predicate.forall or predicate.relation == "outside" for predicate in specification.predicates)
 
 
 def _parts(series: Sequence[SeriesKey], plan: Plan, queries: Sequence[int]) -> list[list[int]]:

@@ -234,9 +234,9 @@ class PlaneSweep(Structure):
         """The samples of all `parts` that the group needs; `parts` are of groups with an equal key. No query matches yet."""
         state = cls(index, group)
         state._make_room(max((part._numbered for part in parts), default=0))
-        lives = [part._samples() for part in parts]
-        words = [_translated(live["word"], part.group.sequences, group.sequences) for part, live in zip(parts, lives, strict=True)]
-        columns = _united(lives, words)
+        live_samples = [part._samples() for part in parts]
+        words = [_translated(live["word"], part.group.sequences, group.sequences) for part, live in zip(parts, live_samples, strict=True)]
+        columns = _united(live_samples, words)
         kept = np.full(len(columns["t"]), True) if group.keeps_all else columns["word"] != 0
         if done is not None:
             kept &= columns["t"] > done // group.every * group.every - group.reach
@@ -283,10 +283,10 @@ def _translated(word: npt.NDArray[Any], sequences: Sequence[SequenceKey], wanted
     return bits
 
 
-def _united(lives: Sequence[Arrays], words: Sequence[Words]) -> Arrays:
+def _united(live_samples: Sequence[Arrays], words: Sequence[Words]) -> Arrays:
     """Samples of several stores, each once with all bits of its `words`, in order of (t, seq)."""
-    lives = [sample_store.live(sample_store.no_samples(0, 0)), *lives]
-    every = {name: np.concatenate([live[name] for live in lives]) for name in sample_store.COLUMNS}
+    live_samples = [sample_store.live(sample_store.no_samples(0, 0)), *live_samples]
+    every = {name: np.concatenate([live[name] for live in live_samples]) for name in sample_store.COLUMNS}
     _, first, inverse = np.unique(every["seq"], return_index=True, return_inverse=True)
     word = np.zeros(len(first), np.uint64)
     np.bitwise_or.at(word, inverse.reshape(-1), np.concatenate([np.empty(0, np.uint64), *words]))

@@ -120,19 +120,19 @@ class PointSeries(Structure):
         """The points of the index's series, each series from the first part that has it. No query matches yet."""
         state, entities = cls(index), max((part.points.head.shape[1] for part in parts), default=0)
         source: dict[SeriesKey, tuple[int, int]] = {}
-        lives = [live(part.points) for part in parts]
+        live_points = [live(part.points) for part in parts]
         for number, part in enumerate(parts):
             for p in np.concatenate([np.empty(0, np.int64), *part.index.clock_series]).tolist():
                 source.setdefault(part.index.series[p], (number, p))
         counts, entered = np.zeros(len(index.series), np.int64), np.zeros(len(index.series), np.int64)
         pieces: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in COLUMNS}
-        firsts = [np.cumsum(part_counts) - part_counts for part_counts, _ in lives]
+        firsts = [np.cumsum(part_counts) - part_counts for part_counts, _ in live_points]
         for p, key in enumerate(index.series):
             if key not in source:
                 continue
             number, old = source[key]
             points = parts[number].points
-            part_counts, columns = lives[number]
+            part_counts, columns = live_points[number]
             counts[p], entered[p] = part_counts[old], points.entered[old] - points.left[old]
             for name in COLUMNS:
                 pieces[name].append(columns[name][firsts[number][old] : firsts[number][old] + counts[p]])

@@ -101,7 +101,7 @@ def within(sweep, measures, store, q, entities, at, total, matching, trail, pick
 
 
 @njit(cache=True, nogil=True)
-def contenders(sweep, measures, store, q, entities, at, total, trail, pick):  # type: ignore[no-untyped-def]
+def rank_candidates(sweep, measures, store, q, entities, at, total, trail, pick):  # type: ignore[no-untyped-def]
     """The entities that Θ may select, with their exact scores: (entities, scores, trail, samples read).
 
     Scores of the entities with the best k bounds are computed first. Only entities that may be as good as the worst of these can be selected.
@@ -142,7 +142,7 @@ def contenders(sweep, measures, store, q, entities, at, total, trail, pick):  # 
 
 @njit(cache=True, nogil=True)
 def choose(sweep, q, who, scores, rank, matching):  # type: ignore[no-untyped-def]
-    """Writes the bits of the contenders that Θ selects to `matching`."""
+    """Writes the bits of the candidates that Θ selects to `matching`."""
     chosen = np.zeros(len(who), np.bool_)
     best(scores, sweep.ranks[q], sweep.k[q], rank[who] if sweep.k[q] > 0 else who, chosen)
     matching[:] = 0

@@ -15,7 +15,7 @@ from engine.model.region import Region
 
 MAX_PREDICATES = 64
 MAX_K = 1_000_000
-SENSES = ("inside", "outside", "distance")
+RELATIONS = ("inside", "outside", "distance")
 TOTAL_KEYS = ("at_least", "at_most", "gap")
 OPS = ("<=", ">=", "min", "max", "top")
 
@@ -43,11 +43,11 @@ class Total:
 class Predicate:
     """One spatial predicate of a motion pattern.
 
-    `sense` is one of SENSES; for `distance` (numerical) `target` may be a Place. `window` is (from, to), spans in the unit of `t`: samples
+    `relation` is one of RELATIONS; for `distance` (numerical) `target` may be a Place. `window` is (from, to), spans in the unit of `t`: samples
     with T - from < t <= T - to; null: the predicate holds in order. `total`: the time spent counts, not single samples.
     """
 
-    sense: str
+    relation: str
     target: Region | Place
     window: tuple[int, int] | None
     forall: bool = False
@@ -55,7 +55,7 @@ class Predicate:
 
     @property
     def numerical(self) -> bool:
-        return self.sense == "distance"
+        return self.relation == "distance"
 
     @property
     def in_order(self) -> bool:
@@ -111,29 +111,29 @@ def check(document: Mapping[str, Any], context: Context) -> MotionSpecification:
 
 def _predicate(item: Any, context: Context) -> Predicate | None:
     before = len(context.faults)
-    members = context.object(item, optional=(*SENSES, "window", "quantifier", *TOTAL_KEYS))
-    senses = [sense for sense in SENSES if sense in members]
-    if len(senses) != 1:
+    members = context.object(item, optional=(*RELATIONS, "window", "quantifier", *TOTAL_KEYS))
+    relations = [relation for relation in RELATIONS if relation in members]
+    if len(relations) != 1:
         if isinstance(item, Mapping):
             context.fault(
-                Message("must have exactly one of the keys 'inside', 'outside' and 'distance', not {count}", count=len(senses))
-                if senses
+                Message("must have exactly one of the keys 'inside', 'outside' and 'distance', not {count}", count=len(relations))
+                if relations
                 else Message("must have exactly one of the keys 'inside', 'outside' and 'distance'")
             )
         return None
-    sense = senses[0]
-    target = _target(members[sense], context.at(sense)) if sense == "distance" else context.at(sense).region(members[sense])
+    relation = relations[0]
+    target = _target(members[relation], context.at(relation)) if relation == "distance" else context.at(relation).region(members[relation])
     window = _window(members.get("window"), context.at("window"))
     quantifier = context.at("quantifier").choice(members.get("quantifier", "exists"), ("exists", "forall", "total"))
     forall, total = quantifier == "forall", _total(members, quantifier, context)
     if members.get("window") is None:
-        if sense == "distance":
+        if relation == "distance":
             context.at("window").fault(Message("a distance needs a window [from, to]: it takes no part in the order"))
         elif quantifier == "total":
             context.at("quantifier").fault(Message('"total" needs a window [from, to]: the time in which it adds up'))
         elif forall:
             context.at("quantifier").fault(Message('"forall" needs a window [from, to]; a predicate without one takes only "exists"'))
-    return None if len(context.faults) > before or target is None else Predicate(sense, target, window, forall, total)
+    return None if len(context.faults) > before or target is None else Predicate(relation, target, window, forall, total)
 
 
 def _total(members: Mapping[str, Any], quantifier: str | None, context: Context) -> Total | None:

@@ -13,7 +13,7 @@ from engine.index.bits import how_many, lowest_bit
 from engine.motion_patterns import bit_planes
 from engine.motion_patterns.chains import keep_solved, solve
 from engine.motion_patterns.evaluation import CANDIDATE, END, NEVER, RETRACTED, START, first_of, grown, no_events
-from engine.motion_patterns.scores import approximate, choose, contenders, exact_score, within
+from engine.motion_patterns.scores import approximate, choose, exact_score, rank_candidates, within
 from engine.motion_patterns.theta import LOCAL_AT_LEAST, LOCAL_AT_MOST, RANKED
 from engine.motion_patterns.windows import Moves, forget, move, next_evaluation
 
@@ -193,7 +193,7 @@ def advance(state, chains, holds, query_of, request):  # type: ignore[no-untyped
                 work[3] += reads
                 matching = found
             elif decides == RANKED:
-                who, scores, trail, reads = contenders(sweep, measures, store, q, entities, at, total, trail, pick)
+                who, scores, trail, reads = rank_candidates(sweep, measures, store, q, entities, at, total, trail, pick)
                 work[3] += reads
                 choose(sweep, q, who, scores, request.rank, found)
                 matching = found

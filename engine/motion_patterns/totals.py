@@ -73,7 +73,7 @@ class _Test(NamedTuple):
 
 
 @dataclass
-class _Stretches:
+class _Intervals:
     """The ended intervals [begin, end) of one total, by entity and time, and the positions held now.
 
     `on`: the bound is reached at the last evaluation.
@@ -86,7 +86,7 @@ class _Stretches:
     on: Bools
 
     @classmethod
-    def none(cls) -> _Stretches:
+    def none(cls) -> _Intervals:
         empty = np.empty(0, np.int64)
         return cls(empty, empty, empty, _nothing_held(0), np.empty(0, np.bool_))
 
@@ -109,36 +109,36 @@ class Totals:
 
     def __init__(self, keys: Sequence[TotalKey]) -> None:
         self.keys = tuple(keys)
-        self.stretches = [_Stretches.none() for _ in keys]
+        self.intervals = [_Intervals.none() for _ in keys]
         self.done: int | None = None
         self.ended, self.switches = 0, 0
 
     def take(self, batch: Batch, entities: int) -> None:
         """Adds the batch's samples, and makes room for `entities`."""
         located = ~(np.isnan(batch.x) | np.isnan(batch.y))
-        for key, stretches in zip(self.keys, self.stretches, strict=True):
-            stretches.reserve(entities)
+        for key, intervals in zip(self.keys, self.intervals, strict=True):
+            intervals.reserve(entities)
             rows = np.flatnonzero(located & key.where.mask(batch))
             counts = key.target.contains(batch.x[rows], batch.y[rows]) != key.outside
-            entity, begin, end = _ended(batch.entity[rows], batch.t[rows], counts, key.gap, stretches.held)
+            entity, begin, end = _ended(batch.entity[rows], batch.t[rows], counts, key.gap, intervals.held)
             self.ended += len(entity)
-            stretches.entity, stretches.begin, stretches.end = (
-                np.concatenate(pair) for pair in ((stretches.entity, entity), (stretches.begin, begin), (stretches.end, end))
+            intervals.entity, intervals.begin, intervals.end = (
+                np.concatenate(pair) for pair in ((intervals.entity, entity), (intervals.begin, begin), (intervals.end, end))
             )
 
     def advance(self, last: int) -> list[Switches]:
         """The switches up to `last`, for each total."""
         switches = []
-        for number, (key, stretches) in enumerate(zip(self.keys, self.stretches, strict=True)):
-            order = np.argsort(stretches.entity, kind="stable")
-            first = np.searchsorted(stretches.entity[order], np.arange(len(stretches.on) + 1))
+        for number, (key, intervals) in enumerate(zip(self.keys, self.intervals, strict=True)):
+            order = np.argsort(intervals.entity, kind="stable")
+            first = np.searchsorted(intervals.entity[order], np.arange(len(intervals.on) + 1))
             done = _NONE if self.done is None else self.done
             k, entity, on = _switched(
                 first,
-                stretches.begin[order],
-                stretches.end[order],
-                stretches.held,
-                stretches.on,
+                intervals.begin[order],
+                intervals.end[order],
+                intervals.held,
+                intervals.on,
                 _Test(key.gap, key.start, key.end, key.bound, key.every),
                 done,
                 last,
@@ -146,16 +146,16 @@ class Totals:
             self.switches += len(k)
             by_time = np.argsort(k, kind="stable")
             switches.append(Switches(k[by_time], np.full(len(k), number), entity[by_time], on[by_time]))
-            kept = order[stretches.end[order] > last - key.start]
-            stretches.entity, stretches.begin, stretches.end = stretches.entity[kept], stretches.begin[kept], stretches.end[kept]
+            kept = order[intervals.end[order] > last - key.start]
+            intervals.entity, intervals.begin, intervals.end = intervals.entity[kept], intervals.begin[kept], intervals.end[kept]
         self.done = last if self.done is None else max(self.done, last)
         return switches
 
     def on(self, entities: int) -> Bools:
         """Whether each total (row) reaches its bound for each entity (column)."""
         reached = np.zeros((len(self.keys), entities), np.bool_)
-        for row, stretches in zip(reached, self.stretches, strict=True):
-            row[: min(len(stretches.on), entities)] = stretches.on[:entities]
+        for row, intervals in zip(reached, self.intervals, strict=True):
+            row[: min(len(intervals.on), entities)] = intervals.on[:entities]
         return reached
 
     def dump(self) -> dict[str, npt.NDArray[Any]]:
@@ -163,9 +163,9 @@ class Totals:
             "totals_done": np.array([] if self.done is None else [self.done], np.int64),
             "totals_work": np.array([self.ended, self.switches]),
         }
-        for n, stretches in enumerate(self.stretches):
-            arrays |= {f"total{n}_{name}": column for name, column in stretches.held._asdict().items()}
-            arrays |= {f"total{n}_{name}": getattr(stretches, name) for name in ("entity", "begin", "end", "on")}
+        for n, intervals in enumerate(self.intervals):
+            arrays |= {f"total{n}_{name}": column for name, column in intervals.held._asdict().items()}
+            arrays |= {f"total{n}_{name}": getattr(intervals, name) for name in ("entity", "begin", "end", "on")}
         return arrays
 
     @classmethod
@@ -177,15 +177,15 @@ class Totals:
         for n in range(len(keys)):
             columns = {name: arrays[f"total{n}_{name}"] for name in ("entity", "begin", "end", "on")}
             held = _Held._make(arrays[f"total{n}_{name}"] for name in _Held._fields)
-            totals.stretches[n] = _Stretches(columns["entity"], columns["begin"], columns["end"], held, columns["on"])
+            totals.intervals[n] = _Intervals(columns["entity"], columns["begin"], columns["end"], held, columns["on"])
         return totals
 
     @classmethod
     def merged(cls, keys: Sequence[TotalKey], parts: Sequence[Totals]) -> Totals:
         """Each total from the first part that has it."""
         totals = cls(keys)
-        known = {key: stretches for part in reversed(parts) for key, stretches in zip(part.keys, part.stretches, strict=True)}
-        totals.stretches = [known.get(key) or _Stretches.none() for key in totals.keys]
+        known = {key: intervals for part in reversed(parts) for key, intervals in zip(part.keys, part.intervals, strict=True)}
+        totals.intervals = [known.get(key) or _Intervals.none() for key in totals.keys]
         totals.done = max((part.done for part in parts if part.done is not None), default=None)
         totals.ended, totals.switches = sum(part.ended for part in parts), sum(part.switches for part in parts)
         return totals
@@ -197,12 +197,12 @@ class Totals:
         return {"total_stretches": self.ended, "total_stretches_kept": self.kept(), "total_switches": self.switches}
 
     def kept(self) -> int:
-        return sum(len(stretches.entity) + int(stretches.held.known.sum()) for stretches in self.stretches)
+        return sum(len(intervals.entity) + int(intervals.held.known.sum()) for intervals in self.intervals)
 
     def check(self) -> None:
-        for stretches in self.stretches:
-            assert (stretches.begin < stretches.end).all()
-            assert (stretches.held.since <= stretches.held.t)[stretches.held.counts].all()
+        for intervals in self.intervals:
+            assert (intervals.begin < intervals.end).all()
+            assert (intervals.held.since <= intervals.held.t)[intervals.held.counts].all()
 
 
 @njit(cache=True, nogil=True)

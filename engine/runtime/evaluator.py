@@ -22,7 +22,7 @@ from engine.model.batch import CLOCK, ENTITY, SEQ, TIME
 from engine.model.changes import ANSWERS, answers
 from engine.model.events import stamped_schema
 from engine.model.feed import Feed
-from engine.operator import ROUTE, RegisteredQuery, homes
+from engine.operator import ROUTE, RegisteredQuery, relational_partitions
 from engine.runtime.broadcast import ADMISSION, BothStages, Broadcast, JobPlan, job_plan, partitions_of, state_name
 from engine.runtime.container import pack, unpack
 from engine.runtime.gate import Admitted, Gate
@@ -235,12 +235,12 @@ class Evaluator:
         facts, parts = unpack(data)
         if facts["version"] != STATE_VERSION:
             raise ValueError(f"the state has version {facts['version']}, this program reads {STATE_VERSION}")
-        same_homes(facts)
+        check_partitioning(facts)
         plan = job_plan(queries, feed, facts["partitions"])
         if facts["queries"] != _digests(plan):
             raise ValueError("the state is that of other queries")
         evaluator = cls.of_states(feed, plan, facts["partitions"], parts)
-        evaluator.stand(facts["position"], facts["last_t"], facts["reached"])
+        evaluator.seek(facts["position"], facts["last_t"], facts["reached"])
         return evaluator
 
     @classmethod
@@ -254,7 +254,7 @@ class Evaluator:
         own = plan.broadcast
         return cls(feed, plan, keyed, relational, Broadcast.load(feed, own, own.partitions, states) if own else Broadcast.start(feed, own))
 
-    def stand(self, position: int, last_t: int | None, reached: int | None) -> None:
+    def seek(self, position: int, last_t: int | None, reached: int | None) -> None:
         """Sets where it is in the log, and its clock there."""
         self.position, self.last_t, self._reached = position, last_t, reached
 
@@ -299,50 +299,50 @@ def reached(stamped: pa.Table, before: int | None) -> int:
 
 def entity_partitions(entities: pa.ChunkedArray, partitions: int) -> npt.NDArray[np.int64]:
     """The keyed partition of each entity: decided by the id's own bytes, so that every process and every restart spreads alike."""
-    found = [np.empty(0, np.int64), *(_homes(chunk, partitions) for chunk in entities.cast(pa.string()).chunks)]
+    found = [np.empty(0, np.int64), *(_keyed_partitions(chunk, partitions) for chunk in entities.cast(pa.string()).chunks)]
     return np.concatenate(found)
 
 
-def _homes(names: pa.Array, partitions: int) -> npt.NDArray[np.int64]:
+def _keyed_partitions(names: pa.Array, partitions: int) -> npt.NDArray[np.int64]:
     _, offsets, data = names.buffers()
     if not len(names) or data is None:
         return np.zeros(len(names), np.int64)
     places = np.frombuffer(offsets, np.int32)[names.offset : names.offset + len(names) + 1]
     # Over the raw bytes: building a dictionary first costs twenty times as much where most rows have different entities.
     buckets = max(BUCKETS, partitions)
-    homes: npt.NDArray[np.int64] = _crc_homes(np.frombuffer(data, np.uint8), places, _CRC_TABLE, buckets, partitions)
-    return homes
+    partition_of_row: npt.NDArray[np.int64] = _crc_partitions(np.frombuffer(data, np.uint8), places, _CRC_TABLE, buckets, partitions)
+    return partition_of_row
 
 
 _CRC_TABLE = np.array([zlib.crc32(bytes([byte])) ^ zlib.crc32(b"\0") for byte in range(256)], np.uint32)
 
 
 @njit(cache=True, nogil=True)
-def _crc_homes(data: Any, places: Any, table: Any, buckets: Any, partitions: Any) -> Any:
+def _crc_partitions(data: Any, places: Any, table: Any, buckets: Any, partitions: Any) -> Any:
     """The partition of the bucket of each name, by its CRC-32 (zlib's)."""
-    homes = np.empty(len(places) - 1, np.int64)
-    for i in range(len(homes)):
+    partition_of_row = np.empty(len(places) - 1, np.int64)
+    for i in range(len(partition_of_row)):
         crc = np.uint32(0xFFFFFFFF)
         for at in range(places[i], places[i + 1]):
             crc = table[(crc ^ data[at]) & np.uint32(0xFF)] ^ (crc >> np.uint32(8))
-        homes[i] = np.int64(crc ^ np.uint32(0xFFFFFFFF)) % buckets % partitions
-    return homes
+        partition_of_row[i] = np.int64(crc ^ np.uint32(0xFFFFFFFF)) % buckets % partitions
+    return partition_of_row
 
 
 def route_partitions(rows: pa.RecordBatch, partitions: int) -> npt.NDArray[np.int64]:
     """The relational partition of each emitted row."""
-    return homes(rows.column(ROUTE).to_numpy(zero_copy_only=False), partitions)
+    return relational_partitions(rows.column(ROUTE).to_numpy(zero_copy_only=False), partitions)
 
 
-def divided(rows: Rows, homes: npt.NDArray[np.int64], partitions: int) -> list[Rows]:
-    """For each partition its rows, in their order; `homes` are their partitions."""
-    order = np.argsort(homes.astype(np.uint16), kind="stable")
-    ends = np.searchsorted(homes[order], np.arange(partitions + 1))
+def divided(rows: Rows, partition_of_row: npt.NDArray[np.int64], partitions: int) -> list[Rows]:
+    """For each partition its rows, in their order; `partition_of_row` says which these are."""
+    order = np.argsort(partition_of_row.astype(np.uint16), kind="stable")
+    ends = np.searchsorted(partition_of_row[order], np.arange(partitions + 1))
     together = rows.take(pa.array(order))
     return [together.slice(ends[p], ends[p + 1] - ends[p]) for p in range(partitions)]
 
 
-def same_homes(facts: Mapping[str, Any]) -> None:
+def check_partitioning(facts: Mapping[str, Any]) -> None:
     """Raises ValueError when a state is of partitions that had other entities or routes."""
     if facts["partitions"] > 1 and (facts.get("buckets"), facts.get("routes")) != (BUCKETS, ROUTES):
         raise ValueError("entities or routes had other partitions when the state was written")

@@ -1,4 +1,4 @@
-"""The evaluator spread over Spark's workers: the same partitions as in one process, each at home on an executor that keeps its state.
+"""The evaluator spread over Spark's workers: the same partitions as in one process, each on an executor that keeps its state.
 
 The driver says which rows come next and names the states; what the tasks do is in `executors_tasks.py`. A partition's task prefers the executor
 that has its state (`placement.py`); where executors cannot be named, as in one JVM, tasks often do not find their state and begin at the last
@@ -31,7 +31,7 @@ from engine.operator import RegisteredQuery
 from engine.runtime import steps
 from engine.runtime.broadcast import BEFORE_ANY_ROW, JobPlan, job_plan, partitions_of
 from engine.runtime.container import table_from
-from engine.runtime.evaluator import ROUTES, STATE_VERSION, Evaluator, Outcome, missing_states, same_homes
+from engine.runtime.evaluator import ROUTES, STATE_VERSION, Evaluator, Outcome, check_partitioning, missing_states
 from engine.runtime.executors_tasks import (
     INLINE_BYTES,
     Message,
@@ -117,7 +117,7 @@ class ExecutorsEvaluator:
             raise ValueError("the state is that of other queries")
         if facts.get("version") != STATE_VERSION:
             raise ValueError(f"the state has version {facts.get('version')}, this program reads {STATE_VERSION}")
-        same_homes(facts)
+        check_partitioning(facts)
         evaluator = cls(plans, feed, log, states, queries, facts["partitions"])
         evaluator.position, evaluator.last_t, evaluator._reached = facts["position"], facts["last_t"], facts["reached"]
         evaluator.state, evaluator.snapshot = uuid.uuid4().hex, facts["files"]
@@ -217,8 +217,8 @@ class ExecutorsEvaluator:
             if self.partitions == 1 or not self._plan.is_relational:
                 return found
             pieces = [piece for kind, _, payload in found if kind == "emitted" for piece in pieces_of(payload)]
-            homes = {p: (p, [piece for piece in pieces if piece.home == p]) for p in range(self.partitions)}
-            found += self._tasks(partial(relational, self._broadcast, work), homes)
+            given = {p: (p, [piece for piece in pieces if piece.partition == p]) for p in range(self.partitions)}
+            found += self._tasks(partial(relational, self._broadcast, work), given)
             self.states.remove({piece.file for piece in pieces if piece.file})
             return found
         except (PySparkException, Py4JError):
@@ -284,7 +284,7 @@ class ExecutorsEvaluator:
         with ThreadPoolExecutor(AT_ONCE) as pool:
             data = dict(zip(self.snapshot, pool.map(self.states.files.read, self.snapshot.values()), strict=True))
         local = Evaluator.of_states(self.feed, self._plan, self.partitions, data)
-        local.stand(self.position, self.last_t, self._reached)
+        local.seek(self.position, self.last_t, self._reached)
         return local
 
     def _store(self, local: Evaluator) -> None:

@@ -88,7 +88,7 @@ class Piece:
     """Rows that a keyed task emitted in one of its steps for one relational partition: `data`, or so many bytes of a file."""
 
     step: int
-    home: int
+    partition: int
     name: str
     offset: int
     size: int
@@ -244,11 +244,11 @@ def _divided(rows: pa.Table, mine: Sequence[int], partitions: int) -> list[pa.Ta
     """For each of some partitions its rows, in their order."""
     if partitions == 1 or not mine:
         return [rows] * len(mine)
-    homes = entity_partitions(rows.column(ENTITY), partitions)
-    if len(mine) == 1 and bool((homes == mine[0]).all()):
+    partition_of_row = entity_partitions(rows.column(ENTITY), partitions)
+    if len(mine) == 1 and bool((partition_of_row == mine[0]).all()):
         # What was read is one partition's: large segments are grouped for it.
         return [rows]
-    parts = divided(rows, homes, partitions)
+    parts = divided(rows, partition_of_row, partitions)
     return [parts[p] for p in mine]
 
 
@@ -293,11 +293,11 @@ def _emitted(work: Work, emitted: _Emitted) -> Iterator[Message]:
     for step, by_name in emitted.items():
         for name, batches in by_name.items():
             rows = pa.concat_batches(batches)
-            for home, share in enumerate(divided(rows, route_partitions(rows, work.partitions), work.partitions)):
+            for partition, share in enumerate(divided(rows, route_partitions(rows, work.partitions), work.partitions)):
                 if not share.num_rows:
                     continue
                 data = table_bytes(pa.Table.from_batches([share]))
-                pieces.append((step, home, name, offset, len(data)))
+                pieces.append((step, partition, name, offset, len(data)))
                 parts.append(data)
                 offset += len(data)
     file = ""
@@ -313,8 +313,8 @@ def pieces_of(payload: bytes) -> list[Piece]:
     facts, parts = unpack(payload)
     file, rows = facts["file"], parts["rows"]
     return [
-        Piece(step, home, name, offset, size, file, b"" if file else rows[offset : offset + size])
-        for step, home, name, offset, size in facts["pieces"]
+        Piece(step, partition, name, offset, size, file, b"" if file else rows[offset : offset + size])
+        for step, partition, name, offset, size in facts["pieces"]
     ]
 
 

@@ -101,9 +101,9 @@ class Gate:
     def divided(self, partitions: int, partition_of: Callable[[pa.Array], Ints]) -> list[Gate]:
         """Inverse of `union`: `partition_of` says where each entity belongs. Fingerprints do not say whose they are: each gate has all of them."""
         waiting = self._waiting.rows
-        home, gates = partition_of(waiting.column(ENTITY)), []
+        partition_of_row, gates = partition_of(waiting.column(ENTITY)), []
         for p in range(partitions):
-            gate, own = Gate(self.feed), waiting.filter(pa.array(home == p))
+            gate, own = Gate(self.feed), waiting.filter(pa.array(partition_of_row == p))
             gate._seen, gate._waiting = SeenRows.union([self._seen]), Reorderer(self.feed, [own] if own.num_rows else [])
             gates.append(gate)
         return gates

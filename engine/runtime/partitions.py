@@ -66,7 +66,7 @@ Plan = Mapping[Name, Running]
 
 
 @contextmanager
-def blamed(name: Name) -> Iterator[None]:
+def as_operator_failure(name: Name) -> Iterator[None]:
     """Turns exceptions inside into OperatorFailed, except QueryStopped."""
     try:
         yield
@@ -104,7 +104,7 @@ def operator_of(specification: Any) -> Operator[Any]:
 def _compiled(
     name: Name, operator: Operator[Any], queries: Sequence[RegisteredQuery], feed: Feed, partitions: int, before: Running | None
 ) -> Running:
-    with blamed(name):
+    with as_operator_failure(name):
         index = operator.compile(queries, feed) if before is None else operator.recompile(before.index, queries, feed)
         return Running(operator, tuple(queries), index if partitions == 1 else operator.spread(index, feed, partitions))
 
@@ -164,7 +164,7 @@ class _States(ABC):
         self.plan = plan
 
     def _migrated(self, name: Name, run: Running, parts: Sequence[Self]) -> Any:
-        with blamed(name):
+        with as_operator_failure(name):
             if not parts:
                 return self._stage(run).initial(run.index)
             return self._stage(run).migrate(run.index, [(part.plan[name].index, part.states[name]) for part in parts])
@@ -198,7 +198,7 @@ class KeyedStates(_States):
         """Changes and emitted rows."""
         changes, emitted = {}, {}
         for name, run in self.plan.items():
-            with blamed(name):
+            with as_operator_failure(name):
                 result = run.operator.keyed.step(run.index, self.states[name], batches[run.operator.delivery], watermark)
             self.states[name] = result.state
             changes[name] = result.changes
@@ -225,7 +225,7 @@ class RelationalStates(_States):
             given = list(emitted.get(name, ()))
             # Rows of one entity come from one keyed partition, so rows with equal (t, seq) and route keep the order in which they were emitted.
             rows = (merged(given) if run.relational.ordered else pa.concat_batches(given)) if given else _NOTHING_EMITTED
-            with blamed(name):
+            with as_operator_failure(name):
                 result = run.relational.step(run.index, self.states[name], Batch(rows, dictionary), watermark)
             self.states[name] = result.state
             found[name] = result.changes

@@ -40,7 +40,7 @@ class End:
     silent_ms: int
 
 
-Judge = Callable[[pa.Table, End], tuple[pa.Table, Mapping[str, Any]]]
+Admit = Callable[[pa.Table, End], tuple[pa.Table, Mapping[str, Any]]]
 """(rows, their position) -> the rows to append, and the note to keep beside them."""
 
 
@@ -64,7 +64,7 @@ class Waiting:
 
     rows: pa.Table
     key: str | None
-    judge: Judge
+    admit: Admit
     since: int
     result: Appended | None = None
     error: BaseException | None = None
@@ -75,7 +75,7 @@ class Waiting:
 
 
 @dataclass(frozen=True)
-class Judged:
+class Admitted:
     """The rows to write for a group of appends, and the result of each."""
 
     entries: list[Entry]

@@ -41,10 +41,10 @@ def group_count(rows: int) -> int:
 
 def grouped(rows: pa.Table, groups: int) -> list[pa.Table]:
     """The rows by group, each group's in their order."""
-    homes = (_buckets(rows.column(ENTITY)) % groups).astype(np.uint8)
+    group_of_row = (_buckets(rows.column(ENTITY)) % groups).astype(np.uint8)
     # Bytes are sorted by counting.
-    order = np.argsort(homes, kind="stable")
-    ends = np.searchsorted(homes[order], np.arange(groups + 1))
+    order = np.argsort(group_of_row, kind="stable")
+    ends = np.searchsorted(group_of_row[order], np.arange(groups + 1))
     together = rows.take(pa.array(order))
     return [together.slice(begin, end - begin) for begin, end in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)]
 

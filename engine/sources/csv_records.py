@@ -20,7 +20,7 @@ from engine.sources.lines import LINE_BYTES, TOO_LONG, has_longer_line, is_utf8,
 Ints = npt.NDArray[np.int64]
 MAX_LINES = 1000
 """The maximum number of lines of a record, besides LINE_BYTES bytes: after a stray quote the rest of the file is not lost."""
-MAX_STRAYS = 100
+MAX_UNCLOSED_QUOTES = 100
 """The number of unclosed quotes that are looked up in the following lines; after them, cells of the text end with their line."""
 NOT_UTF8 = Message("the line is not UTF-8")
 OPEN_QUOTE = Message("a quote is opened and not closed")
@@ -164,12 +164,12 @@ class _Reader:
 
     def __init__(self, delimiter: str) -> None:
         self.delimiter = delimiter
-        self.strays = 0
+        self.unclosed_quotes = 0
 
     @property
     def most_lines(self) -> int:
         """The maximum number of lines of a record."""
-        return MAX_LINES if self.strays < MAX_STRAYS else 1
+        return MAX_LINES if self.unclosed_quotes < MAX_UNCLOSED_QUOTES else 1
 
     def read(self, block: bytes, first_line: int, is_last: bool) -> tuple[list[Record], int]:
         """The block's records, and the start of a record that continues after the block; empty lines are no records."""
@@ -185,7 +185,7 @@ class _Reader:
                 if not taken:
                     if not is_last:
                         return records, position
-                    self.strays += 1
+                    self.unclosed_quotes += 1
                 records.append(record)
             position += sum(len(line) + 1 for line in lines[at : at + max(taken, 1)])
             at += max(taken, 1)
@@ -213,7 +213,7 @@ class _Reader:
             if is_open and at + texts.taken == len(lines) and texts.taken < texts.most:
                 return Record(line, shown, problem=OPEN_QUOTE), 0
             problem = OPEN_QUOTE if is_open else Message("the line cannot be read: {error}", error=error)
-        self.strays += texts.taken > 1
+        self.unclosed_quotes += texts.taken > 1
         return Record(line, shown, problem=problem), 1
 
 

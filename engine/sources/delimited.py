@@ -53,7 +53,7 @@ class _Reader:
         self.names, self.present, self.columns, self.delimiter = names, present, columns, delimiter
         self.feed = columns.feed
         self.wanted = columns.needed(present, names)
-        self.kinds = {theirs: self.feed.types[ours] for ours, theirs in reversed(present.items())}
+        self.kinds = {source: self.feed.types[name] for name, source in reversed(present.items())}
 
     def read(self, block: Block) -> Piece:
         if block.records is None:
@@ -102,9 +102,9 @@ class _Reader:
         raw = with_joined(
             pa.table({name: pa.array([one.cells[at[name]] or None for one in good], pa.string()) for name in self.wanted}), self.present.values()
         )
-        read = {ours: column_of(raw.column(theirs).to_pylist(), self.feed.types[ours], text=True) for ours, theirs in self.present.items()}
-        unread = {ours: wrong for ours, (_, wrong) in read.items() if wrong is not None}
-        checked = CheckedRows(pa.table({ours: column for ours, (column, _) in read.items()}), self.feed, unread)
+        read = {name: column_of(raw.column(source).to_pylist(), self.feed.types[name], text=True) for name, source in self.present.items()}
+        unread = {name: wrong for name, (_, wrong) in read.items() if wrong is not None}
+        checked = CheckedRows(pa.table({name: column for name, (column, _) in read.items()}), self.feed, unread)
         broken = [one for one in records if one.problem is not None or len(one.cells) != len(self.names)]
 
         def dead() -> list[DeadLetter]:

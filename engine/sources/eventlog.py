@@ -28,7 +28,7 @@ from engine.failpoints import failpoint
 from engine.model.columns import CLOCK, SEQ, TIME
 from engine.model.messages import Message
 from engine.sources import compaction
-from engine.sources.appends import Appended, End, Entry, Judge, Judged, Waiting, entries_of, group_size, later
+from engine.sources.appends import Admit, Admitted, Appended, End, Entry, Waiting, entries_of, group_size, later
 from engine.sources.buckets import write_rows
 from engine.sources.segment_rows import joined, segment_parts, segment_rows
 from engine.sources.segment_times import LEAST_T, Wanted, first_t_of, matching, parts_in_order, reaching
@@ -81,15 +81,15 @@ class EventLog:
     # -- writing ------------------------------------------------------------------------------------------------------------------
 
     def append(
-        self, rows: pa.Table, *, key: str | None = None, note: Mapping[str, Any] | None = None, judge: Judge | None = None, since: int = 0
+        self, rows: pa.Table, *, key: str | None = None, note: Mapping[str, Any] | None = None, admit: Admit | None = None, since: int = 0
     ) -> Appended:
         """Puts checked, unstamped `rows` at the end of the log; they are on disk when this returns.
 
         With a `key`, an append at or beyond `since` with the same key is returned instead of writing again. `note`
-        (JSON) is kept beside the rows until they are compacted. `judge` (instead of a note) decides at the rows' place in the log which of
+        (JSON) is kept beside the rows until they are compacted. `admit` (instead of a note) decides at the rows' place in the log which of
         them are appended: only there is their clock known. Raises OSError: then the rows may be in the log or not; a retry with the same key is safe.
         """
-        waiting = Waiting(rows, key, judge or (lambda rows, end: (rows, note or {})), since)
+        waiting = Waiting(rows, key, admit or (lambda rows, end: (rows, note or {})), since)
         with self._queue_lock:
             self._queue.append(waiting)
         with self._turn:
@@ -129,12 +129,12 @@ class EventLog:
         next_seq, max_t = _end(newest)
         mtime_ns = _later_than(newest)
         end = End(max_t, 0 if newest is None else max(0, (time.time_ns() - _mtime_ns(newest)) // 1_000_000))
-        judged = self._judged(group, next_seq, end)
-        if judged.entries:
-            self._write(judged, max_t, mtime_ns)
-        judged.answer(group)
+        admitted = self._admitted(group, next_seq, end)
+        if admitted.entries:
+            self._write(admitted, max_t, mtime_ns)
+        admitted.answer(group)
 
-    def _judged(self, group: Sequence[Waiting], next_seq: int, end: End) -> Judged:
+    def _admitted(self, group: Sequence[Waiting], next_seq: int, end: End) -> Admitted:
         """The result of the group at row `next_seq`; nothing is written yet."""
         known: dict[str, Appended] = {}
         if any(waiting.key is not None for waiting in group):
@@ -148,7 +148,7 @@ class EventLog:
             if before is not None:
                 answers.append(replace(before, repeated=True))
                 continue
-            rows, note = waiting.judge(waiting.rows, end)
+            rows, note = waiting.admit(waiting.rows, end)
             entry = Entry(next_seq, rows.num_rows, waiting.key, note)
             answers.append(entry.appended)
             if entry.rows:
@@ -158,11 +158,11 @@ class EventLog:
                 end = End(later(end.clock, rows), 0)
                 if waiting.key is not None:
                     known[waiting.key] = entry.appended
-        return Judged(entries, fresh, answers)
+        return Admitted(entries, fresh, answers)
 
-    def _write(self, judged: Judged, max_t: int | None, mtime_ns: int) -> None:
-        stamped, reached = judged.stamped(max_t)
-        name = Segment.name(judged.entries[0].first_seq, stamped.num_rows, reached)
+    def _write(self, admitted: Admitted, max_t: int | None, mtime_ns: int) -> None:
+        stamped, reached = admitted.stamped(max_t)
+        name = Segment.name(admitted.entries[0].first_seq, stamped.num_rows, reached)
 
         def write(path: Path) -> None:
             write_rows(path, stamped)
@@ -192,7 +192,7 @@ class EventLog:
 
     def replace_end(self, old: Sequence[Segment], write: Callable[[BinaryIO], tuple[int, int]]) -> None:
         """Replaces the last segments `old` by one, atomically. `write` gives its rows and the clock after them. Held `alone`."""
-        target = self.tmp / f"append-amended-{old[0].first_seq}"
+        target = self.tmp / f"append-replaced-{old[0].first_seq}"
         with target.open("wb") as file:
             rows, clock = write(file)
         newest = max(segment.path.stat().st_mtime_ns for segment in old)
@@ -432,7 +432,7 @@ class EventLog:
         """A serialisable handle with which a process elsewhere opens the log to read the rows of `spans`."""
         return FolderLog(str(self.folder.parent), self.folder.name)
 
-    # -- upkeep -------------------------------------------------------------------------------------------------------------------
+    # -- maintenance --------------------------------------------------------------------------------------------------------------
 
     def compact(self, up_to_seq: int) -> int:
         """Moves live segments with all rows <= `up_to_seq` into larger files in history; returns how many were moved.

@@ -63,19 +63,19 @@ class Columns:
 
         `separator` is what the header was taken apart at.
         """
-        for ours in (ENTITY, TIME, *self.renamed):
-            for theirs in parts_of(self.sources[ours], names):
-                if theirs not in names:
-                    hint = "" if ours in self.renamed else f"; name the one to be read as it with --map {ours}=..."
-                    raise Unreadable(f"{unknown_name(theirs, names, what=Message('column'))}{hint}")
+        for name in (ENTITY, TIME, *self.renamed):
+            for source in parts_of(self.sources[name], names):
+                if source not in names:
+                    hint = "" if name in self.renamed else f"; name the one to be read as it with --map {name}=..."
+                    raise Unreadable(f"{unknown_name(source, names, what=Message('column'))}{hint}")
         if self.extra is not None and self.extra not in names:
             raise Unreadable(unknown_name(self.extra, names, what=Message("column")))
-        return {ours: theirs for ours, theirs in self.sources.items() if all(part in names for part in parts_of(theirs, names))}
+        return {name: source for name, source in self.sources.items() if all(part in names for part in parts_of(source, names))}
 
     def needed(self, present: Mapping[str, str], names: Sequence[str]) -> list[str]:
         """The file's own columns behind `present`, and the extra one."""
         extra = [self.extra] if self.extra is not None else []
-        return sorted({*extra, *(part for theirs in present.values() for part in parts_of(theirs, names))})
+        return sorted({*extra, *(part for source in present.values() for part in parts_of(source, names))})
 
 
 def parts_of(source: str, names: Sequence[str]) -> list[str]:

@@ -56,9 +56,9 @@ class _Reader:
 
     def __init__(self, columns: Columns) -> None:
         self.columns, self.feed = columns, columns.feed
-        self.kinds = {theirs: self.feed.types[ours] for ours, theirs in reversed(columns.sources.items())}
+        self.kinds = {source: self.feed.types[name] for name, source in reversed(columns.sources.items())}
         # The type of the column of arrival is the file's own affair.
-        self.is_plain = (columns.extra is None or columns.extra in self.kinds) and not any(PLUS in theirs for theirs in self.kinds)
+        self.is_plain = (columns.extra is None or columns.extra in self.kinds) and not any(PLUS in source for source in self.kinds)
 
     def read(self, block: bytes, line: int) -> Piece:
         if piece := self._at_once(block, line):
@@ -73,7 +73,7 @@ class _Reader:
         table = self._typed(block) if self.is_plain and _is_plain(block) else None
         if table is None:
             return None
-        names = {ours: theirs for ours, theirs in self.columns.sources.items() if theirs in table.column_names}
+        names = {name: source for name, source in self.columns.sources.items() if source in table.column_names}
         checked = CheckedRows(table.select(list(names.values())).rename_columns(list(names)), self.feed)
 
         def dead() -> list[DeadLetter]:
@@ -85,7 +85,7 @@ class _Reader:
     def _typed(self, block: bytes) -> pa.Table | None:
         """The block's rows, one for each line; null when they have to be read one by one."""
         texts = self._numbers_as_texts(block)
-        fields = {theirs: ARROW_TYPES[ColumnType.INT if theirs in texts else kind] for theirs, kind in self.kinds.items()}
+        fields = {source: ARROW_TYPES[ColumnType.INT if source in texts else kind] for source, kind in self.kinds.items()}
         options = pj.ParseOptions(explicit_schema=pa.schema(fields), unexpected_field_behavior="ignore")
         try:
             # Arrow accepts bytes as text without a check.
@@ -102,7 +102,7 @@ class _Reader:
             first = json.loads(block[: block.find(b"\n") + 1] or block)
         except (ValueError, RecursionError):
             return set()
-        return {theirs for theirs, kind in self.kinds.items() if kind is ColumnType.STRING and type(first.get(theirs)) is int}
+        return {source for source, kind in self.kinds.items() if kind is ColumnType.STRING and type(first.get(source)) is int}
 
     def _by_line(self, block: bytes, first: int) -> Piece:
         rows: list[dict[str, Any]] = []
@@ -137,9 +137,9 @@ def piece_of_objects(rows: Sequence[Mapping[str, Any]], columns: Columns) -> Pie
 
 
 def _checked(rows: Sequence[Mapping[str, Any]], columns: Columns) -> CheckedRows:
-    read = {ours: column_of([_value(row, theirs) for row in rows], columns.feed.types[ours], text=False) for ours, theirs in columns.sources.items()}
-    unread = {ours: wrong for ours, (_, wrong) in read.items() if wrong is not None}
-    return CheckedRows(pa.table({ours: column for ours, (column, _) in read.items()}), columns.feed, unread)
+    read = {name: column_of([_value(row, source) for row in rows], columns.feed.types[name], text=False) for name, source in columns.sources.items()}
+    unread = {name: wrong for name, (_, wrong) in read.items() if wrong is not None}
+    return CheckedRows(pa.table({name: column for name, (column, _) in read.items()}), columns.feed, unread)
 
 
 def _is_plain(block: bytes) -> bool:

@@ -236,7 +236,9 @@ class _Rows:
             present & wrong,
             Reason.WRONG_TYPE,
             Message(
-                "column {named} holds no time as {format}: choose another format, or correct the value", named=named, format=_spoken(self.reading)
+                "column {named} holds no time as {format}: choose another format, or correct the value",
+                named=named,
+                format=_format_name(self.reading),
             ),
         )
         return pa.array(times, mask=wrong | ~present)
@@ -338,10 +340,10 @@ class _Noted(CheckedRows):
         self._notes = notes
         super().__init__(table, feed, raw=raw)
 
-    def _judge(self) -> None:
+    def _check(self) -> None:
         for rows, reason, detail in self._notes:
             self.mark(rows, reason, detail)
-        super()._judge()
+        super()._check()
 
 
 def joined_times(parts: Sequence[pa.Array]) -> pa.Array:
@@ -436,7 +438,7 @@ _EXAMPLE = datetime(2026, 1, 31, 14, 5, tzinfo=UTC)
 """The page shows this moment for each format."""
 
 
-def _spoken(reading: Reading) -> Message:
+def _format_name(reading: Reading) -> Message:
     form = reading.time_format
     if form in EPOCHS:
         return Message("a number since 1970 ({unit})", unit=form.removeprefix("epoch_"))

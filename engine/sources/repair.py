@@ -69,13 +69,13 @@ def repair(log: EventLog, schema: pa.Schema, reach: Reach) -> list[Repaired]:
     with log.locked(LOCK), log.locked():
         whole: list[Segment] = []
         broken: list[tuple[Segment, LogDamaged]] = []
-        for segment, fault in _judged(log):
+        for segment, fault in _checked(log):
             if fault is None:
                 whole.append(segment)
             else:
                 broken.append((segment, fault))
-        done = [_mend(log, segment, fault, schema, whole) for segment, fault in broken]
-        whole = [segment for segment, _ in _judged(log)]
+        done = [_repair_segment(log, segment, fault, schema, whole) for segment, fault in broken]
+        whole = [segment for segment, _ in _checked(log)]
         done += [_fill(log, first, stop, schema, whole, reach) for first, stop in _holes(whole, reach)]
         return done
 
@@ -89,7 +89,7 @@ def replace_damaged(log: SharedLog, schema: pa.Schema) -> list[Repaired]:
         known = {str(segment.path) for segment in log.segments()}
         for segment, fault in broken:
             if str(segment.path) in known:
-                rows, entries, repaired = _mended(segment, fault, schema, log.segments())
+                rows, entries, repaired = _repaired_rows(segment, fault, schema, log.segments())
                 is_live = segment.path.parent.name == LIVE
                 log.replace_damaged(segment, partial(_write_rows, rows, _notes(rows, entries) if is_live else None))
                 done.append(repaired)
@@ -107,7 +107,7 @@ def _fault_of(segment: Segment) -> LogDamaged | None:
     return None
 
 
-def _judged(log: EventLog) -> Iterator[tuple[Segment, LogDamaged | None]]:
+def _checked(log: EventLog) -> Iterator[tuple[Segment, LogDamaged | None]]:
     """Each file and its damage. Files that are not named like segments are moved away immediately: their contents are unknown."""
     for folder in (log.history, log.live):
         for path in sorted(folder.glob("*.parquet")):
@@ -139,20 +139,22 @@ def _holes(segments: Sequence[Segment], reach: Reach) -> Iterator[tuple[int, int
         yield position, reach.next_seq
 
 
-def _mend(log: EventLog, segment: Segment, fault: LogDamaged, schema: pa.Schema, whole: Sequence[Segment]) -> Repaired:
+def _repair_segment(log: EventLog, segment: Segment, fault: LogDamaged, schema: pa.Schema, whole: Sequence[Segment]) -> Repaired:
     """A segment to replace a damaged one; none if other files have all its rows."""
     name = f"{segment.path.parent.name}/{segment.path.name}"
     if any(other.first_seq <= segment.first_seq and segment.next_seq <= other.next_seq for other in whole):
         _take_away(log, segment.path)
         return Repaired(name, fault.reason, segment.first_seq, segment.next_seq, (), counted=True)
-    rows, entries, repaired = _mended(segment, fault, schema, whole)
+    rows, entries, repaired = _repaired_rows(segment, fault, schema, whole)
     mtime_ns = segment.path.stat().st_mtime_ns
     _take_away(log, segment.path)
     _write(log, segment.path.parent, rows, entries, segment.max_t, mtime_ns)
     return repaired
 
 
-def _mended(segment: Segment, fault: LogDamaged, schema: pa.Schema, others: Sequence[Segment]) -> tuple[pa.Table, list[Entry] | None, Repaired]:
+def _repaired_rows(
+    segment: Segment, fault: LogDamaged, schema: pa.Schema, others: Sequence[Segment]
+) -> tuple[pa.Table, list[Entry] | None, Repaired]:
     """The readable rows of a damaged segment, with placeholder rows for the lost ones; and its recorded deliveries."""
     pieces, entries = _readable(segment)
     kept = dict(sorted((piece.column(SEQ)[0].as_py(), piece) for piece in pieces if piece.num_rows))

@@ -30,7 +30,7 @@ import pyarrow as pa
 
 from engine.failpoints import failpoint
 from engine.model.messages import Message
-from engine.sources.appends import End, Entry, Judged, Waiting
+from engine.sources.appends import Admitted, End, Entry, Waiting
 from engine.sources.buckets import write_rows
 from engine.sources.compaction import common_schema, joinable, runs, write_joined
 from engine.sources.eventlog import Address, EventLog, Span
@@ -212,30 +212,30 @@ class SharedLog(SharedReader):
 
     def _commit(self, group: Sequence[Waiting]) -> None:
         place, began = self.order.place(), time.time()
-        judged, segment = self._put(group, place)
+        admitted, segment = self._put(group, place)
         failpoint("log.before_order")
         # The transaction failed: its row may be there or not, so the file stays. A repetition with the same key learns it.
         with self.order.turn() as turn:
             if turn.place != place or time.time() - began > TAKEN_S:
                 self._discard(segment)
-                judged, segment = self._put(group, turn.place)
+                admitted, segment = self._put(group, turn.place)
             if segment is not None:
                 turn.add(segment)
             failpoint("log.before_order_commit")
         failpoint("log.after_order")
         if segment is not None:
-            self._remember(segment.file, judged.entries)
-        judged.answer(group)
+            self._remember(segment.file, admitted.entries)
+        admitted.answer(group)
 
-    def _put(self, group: Sequence[Waiting], place: Place) -> tuple[Judged, Ordered | None]:
+    def _put(self, group: Sequence[Waiting], place: Place) -> tuple[Admitted, Ordered | None]:
         """The group's rows in a file stamped for `place`; no file if none are left."""
-        judged = self._judged(group, place.next_seq, End(place.max_t, place.silent_ms))
-        if not judged.entries:
-            return judged, None
-        stamped, max_t = judged.stamped(place.max_t)
+        admitted = self._admitted(group, place.next_seq, End(place.max_t, place.silent_ms))
+        if not admitted.entries:
+            return admitted, None
+        stamped, max_t = admitted.stamped(place.max_t)
         buffer = io.BytesIO()
         write_rows(buffer, stamped)
-        return judged, self._put_file(LIVE, place.next_seq, stamped.num_rows, max_t, buffer)
+        return admitted, self._put_file(LIVE, place.next_seq, stamped.num_rows, max_t, buffer)
 
     def _put_file(self, folder: str, first_seq: int, rows: int, max_t: int, written: io.BytesIO) -> Ordered:
         content = pa.py_buffer(written.getbuffer())
@@ -299,7 +299,7 @@ class SharedLog(SharedReader):
         segments = [one for one in self.order.beyond(first) if one.first_seq < stop] if spans else []
         return ListedLog(self.files.url, self.folder.name, tuple(segments))
 
-    # -- upkeep -------------------------------------------------------------------------------------------------------------------
+    # -- maintenance --------------------------------------------------------------------------------------------------------------
 
     def compact(self, up_to_seq: int) -> int:
         ready = [s for s in self.segments() if _is_live(s) and s.next_seq <= up_to_seq + 1]

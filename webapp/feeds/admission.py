@@ -1,4 +1,4 @@
-"""Which rows of a delivery are from the future, judged at their position in the feed's log (decision 17).
+"""Which rows of a delivery are from the future, decided at their position in the feed's log (decision 17).
 
 A row that is further ahead than the feed allows becomes a dead letter and does not move the feed's clock: one source with a wrong clock
 would make the rows of all others late.

@@ -85,17 +85,17 @@ def ingest(feed: Feed, delivery: Delivery) -> Receipt:
         return known
     if not delivery.rows.num_rows:
         return _without_rows(feed, delivery)
-    admission, judged = Admission(feed), delivery
+    admission, admitted = Admission(feed), delivery
 
-    def judge(rows: pa.Table, end: End) -> tuple[pa.Table, dict[str, Any]]:
-        nonlocal judged
-        judged = replace(delivery, rows=admission.admit(rows, end), dead=[*delivery.dead, *admission.refused])
-        return judged.rows, _note(judged) | {"late": admission.late_rows}
+    def admit(rows: pa.Table, end: End) -> tuple[pa.Table, dict[str, Any]]:
+        nonlocal admitted
+        admitted = replace(delivery, rows=admission.admit(rows, end), dead=[*delivery.dead, *admission.refused])
+        return admitted.rows, _note(admitted) | {"late": admission.late_rows}
 
-    appended = event_log(feed.name).append(delivery.rows, key=delivery.key, judge=judge, since=since)
+    appended = event_log(feed.name).append(delivery.rows, key=delivery.key, admit=admit, since=since)
     failpoint("ingest.after_append")
-    if not appended.repeated and not judged.rows.num_rows:
-        return _without_rows(feed, judged)
+    if not appended.repeated and not admitted.rows.num_rows:
+        return _without_rows(feed, admitted)
     settle(feed)
     failpoint("ingest.after_settle")
     if appended.repeated:
@@ -103,12 +103,12 @@ def ingest(feed: Feed, delivery: Delivery) -> Receipt:
         assert known is not None, "settle stores a receipt for every key in the log"
         return known
     return Receipt(
-        received=judged.received,
-        appended=judged.rows.num_rows,
-        dead=len(judged.dead),
+        received=admitted.received,
+        appended=admitted.rows.num_rows,
+        dead=len(admitted.dead),
         first_seq=appended.first_seq,
         last_seq=appended.last_seq,
-        dead_letters=shown(judged.dead),
+        dead_letters=shown(admitted.dead),
         late=admission.late_rows,
     )
 

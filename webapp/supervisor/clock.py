@@ -19,8 +19,8 @@ from engine.model.events import plain_row
 from engine.model.messages import Message
 from engine.runtime.derived import GraphEvaluator
 from engine.sinks.facts import Fact, facts_of
-from engine.sources.amending import amend, later_rows, without_later
 from engine.sources.eventlog import EventLog
+from engine.sources.removal import later_rows, remove_later, without_later
 from webapp.audit.services import record
 from webapp.feeds.ingest import settle
 from webapp.feeds.logs import event_log, states_forget
@@ -86,7 +86,7 @@ def clock_set_back(*, feed: Feed, to: int, reason: str) -> SetBack:
         record("feed.clock", feed, to=to, rows=rows, retracted=len(gone), asserted=len(new), reason=reason)
         # States that contain the old clock are removed: the job builds its state from the log.
         states_forget(feed.name)
-        amend(log, to)
+        remove_later(log, to)
     return SetBack(rows, len(gone), len(new))
 
 

@@ -206,7 +206,7 @@ def _cells(actual: int, expected: int) -> Message:
     return Message("cells in the line: {count}, in the first: {expected}", count=actual, expected=expected)
 
 
-def _mend(problem: Message) -> Message:
+def _remedy(problem: Message) -> Message:
     return Message("{problem}: correct it, or choose another delimiter", problem=problem)
 
 
@@ -222,7 +222,7 @@ def _by_record(records: Sequence[Record], names: list[str]) -> Chunk:
             rows.append(one.cells)
             lines.append(one.line)
         else:
-            sentence = OTHER_ENCODING if problem == NOT_UTF8 else _mend(problem)
+            sentence = OTHER_ENCODING if problem == NOT_UTF8 else _remedy(problem)
             broken.append(Broken(one.line, sentence, one.text[:SHOWN]))
     columns = {name: pa.array([row[at] or None for row in rows], pa.string()) for at, name in enumerate(names)}
     return Chunk(pa.table(columns), np.array(lines, np.int64), tuple(broken))

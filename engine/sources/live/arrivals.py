@@ -176,11 +176,11 @@ class Arrivals:
         except OSError:
             return
         if len(peers) >= MOST_PEERS:
-            quiet, heard = next(iter(peers.items()))
+            oldest, heard = next(iter(peers.items()))
             if time.monotonic() - heard.at < IDLE_S:
                 peer.close()
                 return
-            self._remove_peer(quiet, chosen, peers)
+            self._remove_peer(oldest, chosen, peers)
         peer.setblocking(False)
         _keep_alive(peer)
         self._numbers += 1

@@ -112,7 +112,7 @@ def _size(data: bytes, at: int) -> tuple[int, int] | None:
 
 
 def _message_in(flags: int, body: bytes, *, is_5: bool) -> _Message | None:
-    """The message of a PUBLISH packet; null where the client has to judge."""
+    """The message of a PUBLISH packet; null where the client has to decide."""
     quality, at = flags >> 1 & 3, 2 + int.from_bytes(body[:2], "big")
     topic, mid = body[2:at], 0
     if quality:

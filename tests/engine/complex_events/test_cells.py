@@ -37,9 +37,9 @@ def one_of_each(filters_of_names):
     at_once=st.sampled_from([1, 4_000_000]),
 )
 def test_events_have_the_classes_whose_conditions_they_satisfy(asked, some, cut, dense, at_once):
-    document, demands = one_of_each(asked), {}
+    document, predicates = one_of_each(asked), {}
     specification = check(document, PLANE)
-    kinds = [class_of(specification.where, one, PLANE, demands) for one in specification.primitives]
+    kinds = [class_of(specification.where, one, PLANE, predicates) for one in specification.primitives]
     distinct = list(dict.fromkeys(kinds))
     asked_by = {kind: one.name for kind, one in zip(kinds, specification.primitives, strict=True)}
     expected = [[number for number, kind in enumerate(distinct) if matches(row, asked_by[kind], document)] for row in some]

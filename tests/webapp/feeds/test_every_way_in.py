@@ -238,7 +238,7 @@ def test_unclosed_quotes_lose_only_their_lines(strays: int, folder: Path, monkey
     text = HEADER + (b'a,1,,,"k,,\n' + b"a,1,,,k,,\n" * 60) * strays + b'a,1,,,"k\nk",,\n'
     ways = by_every_way(text, CSV, folder, [3_000], [500])
     rows, dead = ways["one by one"]
-    assert len(rows) == 60 * strays + (strays < csv_records.MAX_STRAYS)
+    assert len(rows) == 60 * strays + (strays < csv_records.MAX_UNCLOSED_QUOTES)
     assert [letter[3] for letter in dead][:2] == [2, 63]
     assert {way for way, here in ways.items() if here != ways["one by one"]} == set()
 

@@ -36,8 +36,8 @@ from webapp.detections.removal import feed_delete
 from webapp.feeds.heads import feed_head_ensure
 from webapp.feeds.log_order import DatabaseOrder, Notices
 from webapp.feeds.logs import event_log, folder_of_logs
+from webapp.feeds.maintenance import feed_maintain
 from webapp.feeds.models import Feed, IngestCounter, LogDamage, LogSegment
-from webapp.feeds.upkeep import feed_upkeep
 from webapp.jobs.models import FeedHead
 from webapp.platform.folders import ROOT
 from webapp.platform.object_store import BUCKET, KEY, ObjectStore
@@ -153,13 +153,13 @@ def test_a_writer_that_lost_a_race_takes_the_next_place_and_its_clock(tmp_path: 
     log = log_in(tmp_path)
     other, met = log_in_again(log), []
 
-    def judge(table: pa.Table, end: Any) -> tuple[pa.Table, dict[str, int]]:
+    def admit(table: pa.Table, end: Any) -> tuple[pa.Table, dict[str, int]]:
         met.append(end.clock)
         if len(met) == 1:
             other.append(rows(900))
         return table, {}
 
-    assert log.append(rows(5), judge=judge).first_seq == 1
+    assert log.append(rows(5), admit=admit).first_seq == 1
     assert met == [None, 900]
     assert pa.concat_tables(log.read())["clock"].to_pylist()[1] == 900
     assert len(list((tmp_path / "city" / "live").iterdir())) == 2, "the file of the place that was lost is gone"
@@ -177,7 +177,7 @@ def test_an_altered_or_missing_file_is_damage_until_it_is_restored(shared: str) 
     file.unlink()
     with pytest.raises(LogDamaged, match="missing"):
         list(log.all_between(0, 2))
-    feed_upkeep(feed=feed)
+    feed_maintain(feed=feed)
     with pytest.raises(CommandError, match=r"Bring back city/live/.*the file is missing"):
         call_command("repair", "city")
     file.write_bytes(content)
@@ -206,7 +206,7 @@ def test_rows_without_a_copy_in_the_store_are_given_up_and_counted(shared: str, 
     assert [path.name for path in Path(shared, "city", "damaged").iterdir()] == [altered.name]
     assert log.append(rows(30), key="k1").repeated, "a delivery that the file still lists is known"
     assert log.remove_orphans(-60) >= 0 and Path(shared, "city", "damaged", altered.name).exists()
-    feed_upkeep(feed=feed)
+    feed_maintain(feed=feed)
 
 
 def test_an_unavailable_store_is_not_damage(gateway: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:

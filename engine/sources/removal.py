@@ -52,7 +52,7 @@ def later_rows(log: EventLog, to: int) -> Iterator[pa.Table]:
             yield later
 
 
-def amend(log: EventLog, to: int) -> None:
+def remove_later(log: EventLog, to: int) -> None:
     """Replaces the log's end, from the first file with a row beyond `to`, by one file without such rows: whole or not at all."""
     with log.alone():
         segments = log.segments()
@@ -60,8 +60,8 @@ def amend(log: EventLog, to: int) -> None:
         if begin is None:
             return
         old, first = segments[begin:], segments[begin].first_seq
-        amended = (table for table in without_later(log.read(log.start), to) if table.column(SEQ)[-1].as_py() >= first)
-        log.replace_end(old, lambda file: _write(amended, first, file))
+        remaining = (table for table in without_later(log.read(log.start), to) if table.column(SEQ)[-1].as_py() >= first)
+        log.replace_end(old, lambda file: _write(remaining, first, file))
 
 
 def _reaches(segment: Segment, to: int) -> bool:

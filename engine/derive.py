@@ -167,17 +167,25 @@ def _source_faults(source: Source, document: Mapping[str, Any], documents: Mappi
         return [Fault(f"{pointer}/kind", unknown_name(source.kind, kinds, what=Message("kind of answer")))]
     if FAMILIES[document["family"]].revises:
         return []
+    revising = " or ".join(name for name, one in FAMILIES.items() if one.revises)
     if (option := FAMILIES[family].late_option(upstream)) is not None:
         return [
             Fault(
                 f"{pointer}/query",
-                Message("its answers are known only after their times ({option}): only calculus, which revises, takes them", option=option),
+                Message(
+                    "its answers are known only after their times ({option}): only {revising}, which revises, takes them",
+                    option=option,
+                    revising=revising,
+                ),
             )
         ]
     late = FAMILIES[family].known_at_end or bool(_lasts(upstream.get("lasting")))
     if source.at == "start" and late:
         return [
-            Fault(f"{pointer}/at", Message('its answers are known only after their start: take "end"; only calculus, which revises, takes "start"'))
+            Fault(
+                f"{pointer}/at",
+                Message('its answers are known only after their start: take "end"; only {revising}, which revises, takes "start"', revising=revising),
+            )
         ]
     return []
 

@@ -17,8 +17,9 @@ class Family:
     """What the rest of Vedette knows of a family.
 
     Its package has `specification.py` with `check(document, context)` and the types it gives, and `operator.py` with the class
-    `operator_class`. `specification.py` may have more: `kinds_of`, `notices_of`, `region_names_in_text`, `with_regions`, `late_option` and
-    `known_at` (see the methods of these names). The package is imported when it is first needed: start-up loads only what the queries ask for.
+    `operator_class`. `specification.py` also has `uses_places` and may have more: `kinds_of`, `notices_of`, `is_text`, `region_names_in_text`,
+    `with_regions`, `late_option`, `known_at` and `event_names` (see the methods of these names). The package is imported when it is first needed:
+    start-up loads only what the queries ask for.
 
     `kinds`: the kinds of answers it gives, if its documents do not name them (the calculus').
     `ends`: kind -> the kind of answer that ends what this one began; alerts end by it.
@@ -65,6 +66,20 @@ class Family:
         """What of a checked specification changes no answer on this feed, or may not mean what it seems to, in sentences."""
         notices = self._own("notices_of")
         return [] if notices is None else list(notices(document, feed))
+
+    def uses_places(self, specification: Any) -> bool:
+        """Whether a query of this checked specification can find nothing without places (x, y)."""
+        return bool(self._specification().uses_places(specification))
+
+    def event_names(self, specification: Any) -> set[str] | None:
+        """The events that a checked specification asks for by name, if the family says more than its conditions do; else null."""
+        names = self._own("event_names")
+        return None if names is None else set(names(specification))
+
+    def is_text(self, text: str) -> bool:
+        """Whether this is the family's text, where the text alone is a specification."""
+        own = self._own("is_text")
+        return own is not None and bool(own(text))
 
     def region_names_in_text(self, document: Mapping[str, Any]) -> set[str]:
         """The regions that the text of an unchecked specification names, if it has a text."""

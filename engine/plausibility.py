@@ -12,18 +12,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.event_calculus.inputs import InputSpec
+from engine.families import family_of
 from engine.model.columns import EVENT, TIME, X
-from engine.model.conditions import Condition
+from engine.model.conditions import Conditions
 from engine.model.faults import unknown_name
 from engine.model.feed import Feed, TimeUnit
 from engine.model.messages import Message
 from engine.model.region import Region
 from engine.operator import RegisteredQuery
 
-PLACE_KEYS = frozenset(["region", "inside", "outside", "distance", "segments", "areas", "synopsis"])
-PLACE_WORDS = ("DISTANCE(", "INSIDE(", "spatial(")
-"""Words in texts of triggers and programs that need places."""
 LEAST_SECONDS, MOST_SECONDS = 10**8, 10**11
 """Whole numbers between these are seconds since 1970 from 1973 on; as milliseconds they would all lie before March 1973."""
 NAMES_KEPT = 10_000
@@ -53,7 +50,7 @@ class Plausibility:
         return [*self._of_places(), *self._of_times(), *self._of_events()] if self._rows else []
 
     def _of_places(self) -> Iterator[str]:
-        asking = [query.id for query in self._queries if not self._places and asks_for_places(self._documents[query.id])]
+        asking = [query.id for query in self._queries if not self._places and family_of(query.specification).uses_places(query.specification)]
         if asking:
             yield f"no row has a place (x, y), so {_named(asking)} can find nothing; name the columns with --map x=...,y=..."
 
@@ -70,42 +67,25 @@ class Plausibility:
                 yield f"{query.id}: no row is an event {name!r}: {unknown_name(name, self._names, what=Message('event'))}"
 
 
-def asks_for_places(document: Any) -> bool:
-    """Whether the document names a region or a distance anywhere."""
-    if isinstance(document, Mapping):
-        return any((key in PLACE_KEYS and value not in (None, False)) or asks_for_places(value) for key, value in document.items())
-    if isinstance(document, list):
-        return any(asks_for_places(item) for item in document)
-    return isinstance(document, str) and any(word in document for word in PLACE_WORDS)
-
-
 def events_of(specification: Any) -> set[str]:
-    """Names of events that a checked specification asks for by `=` or `in`, or as inputs of its program."""
-    events: set[str] = set()
-    made = getattr(specification, "synopsis", None) is not None
-    for part in _parts(specification):
-        if isinstance(part, Condition) and part.column == EVENT and part.op in ("=", "in"):
-            events.update(map(str, part.constant if isinstance(part.constant, tuple) else (part.constant,)))
-        elif isinstance(part, InputSpec) and not made:
-            events.add(part.name)
-    return events
+    """Names of events that a checked specification asks for."""
+    names = family_of(specification).event_names(specification)
+    return {name for part in _conditions(specification) for name in part.values_of(EVENT)} if names is None else names
 
 
-def _parts(value: Any) -> Iterator[Any]:
-    """`value` and all values within it, as far as specifications go."""
-    yield value
-    if isinstance(value, Region | Condition | InputSpec):
-        return
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        if type(value).__name__ not in ("Program", "Plan"):
-            for field in dataclasses.fields(value):
-                yield from _parts(getattr(value, field.name))
+def _conditions(value: Any) -> Iterator[Conditions]:
+    """All conditions within a specification."""
+    if isinstance(value, Conditions):
+        yield value
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type | Region):
+        for field in dataclasses.fields(value):
+            yield from _conditions(getattr(value, field.name))
     elif isinstance(value, Mapping):
         for item in value.values():
-            yield from _parts(item)
+            yield from _conditions(item)
     elif isinstance(value, list | tuple | set | frozenset):
         for item in value:
-            yield from _parts(item)
+            yield from _conditions(item)
 
 
 def _named(names: Sequence[str]) -> str:

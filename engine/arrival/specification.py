@@ -32,3 +32,7 @@ def check(document: Mapping[str, Any], context: Context) -> ArrivalSpecification
     region = context.at("region").region(document["region"]) if "region" in document else None
     within, over, gap = ((context.at(key).duration(document[key], least=1) if key in document else None) or 1 for key in SPANS)
     return ArrivalSpecification(document.get("name", ""), where, region, within, over, gap)  # type: ignore[arg-type]  # none where it is refused
+
+
+def uses_places(specification: ArrivalSpecification) -> bool:
+    return True

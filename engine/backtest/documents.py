@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.families import FAMILIES
 from engine.model.faults import Refused
 
 if TYPE_CHECKING:
     from engine.model.feed import Feed
     from engine.operator import RegisteredQuery
-
-
-_TRIGGER = re.compile(r"(\s|--[^\n]*\n)*CREATE\s+TRIGGER\b", re.IGNORECASE)
-"""How the text of a trigger begins; comments may come before."""
 
 
 class Stop(Exception):
@@ -124,11 +120,13 @@ def read_queries(paths: Sequence[Path], feed: Feed, regions: Mapping[str, Any]) 
 
 
 def read_specification(path: Path) -> Any:
-    """A specification's document: JSON, or the text of a trigger. Raises Stop."""
+    """A specification's document: JSON, or a family's text. Raises Stop."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise Stop(f"{path}: {error.strerror if isinstance(error, OSError) else 'the file is not UTF-8 text'}") from error
-    if _TRIGGER.match(text):
-        return {"family": "constraint", "version": 1, "trigger": text}
+    # JSON asks no family, so that none is imported for it.
+    for name, family in FAMILIES.items() if not text.lstrip().startswith("{") else ():
+        if family.text is not None and family.is_text(text):
+            return {"family": name, "version": 1, family.text: text}
     return read_json(path)

@@ -57,6 +57,10 @@ def check(document: Mapping[str, Any], context: Context) -> BorderSpecification:
     return TransitionSpecification(name, where, region, ranges, options=options, within=within or 0, types=_types(document, context))
 
 
+def uses_places(specification: BorderSpecification) -> bool:
+    return specification.region is not None
+
+
 def kinds_of(document: Mapping[str, Any]) -> list[str]:
     """The kinds of answers that a query of this checked document gives."""
     if document["family"] == "border":

@@ -83,6 +83,10 @@ def check(document: Mapping[str, Any], context: Context) -> CompositeSpecificati
     return CompositeSpecification(document.get("name", ""), where, found, used, per == "entity", within)
 
 
+def uses_places(specification: CompositeSpecification) -> bool:
+    return any(one.regions or one.outside for one in specification.primitives)
+
+
 # -- primitives -------------------------------------------------------------------------------------------------------------------
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +15,7 @@ from engine.model.messages import Message
 
 MAX_ARRANGEMENTS = 5_040
 """The greatest number of arrangements of symmetric variables, which are compared one by one if the variables are not interchangeable."""
+_TRIGGER = re.compile(r"(\s|--[^\n]*\n)*CREATE\s+TRIGGER\b", re.IGNORECASE)
 OWN_KEYS = ("variables", "constraints", "symmetric", "report", "expiration")
 
 
@@ -23,6 +25,16 @@ def check(document: Mapping[str, Any], context: Context) -> ConstraintSpecificat
         return _check_trigger(document, context)
     context.object(document, required=("family", "variables"), optional=(*COMMON_KEYS, *OWN_KEYS[1:]))
     return check_keys(document, context)
+
+
+def uses_places(specification: ConstraintSpecification) -> bool:
+    bounds = (bound for pair in specification.pairs for bound in (pair.least, pair.greatest))
+    return any(one.regions for one in specification.variables) or any(bound is not None for bound in bounds)
+
+
+def is_text(text: str) -> bool:
+    """Whether it begins like a trigger; comments may come before."""
+    return _TRIGGER.match(text) is not None
 
 
 def _check_trigger(document: Mapping[str, Any], context: Context) -> ConstraintSpecification | None:

@@ -66,6 +66,10 @@ def check(document: Mapping[str, Any], context: Context) -> EncounterSpecificati
     )
 
 
+def uses_places(specification: EncounterSpecification) -> bool:
+    return True
+
+
 def late_option(document: Mapping[str, Any]) -> str | None:
     """Places between two samples are known with the later one."""
     return '"position": "interpolated"' if document.get("position") == INTERPOLATED else None

@@ -19,6 +19,7 @@ from engine.event_calculus.shapes import base_name
 from engine.event_calculus.state import Settings
 from engine.event_calculus.synopsis import INPUTS, SynopsisSpec, read_synopsis
 from engine.event_calculus.syntax import Indicator
+from engine.model.columns import EVENT as EVENT_COLUMN
 from engine.model.conditions import Conditions
 from engine.model.faults import unknown_name
 from engine.model.feed import ColumnType, Crs, Feed, TimeUnit
@@ -101,6 +102,16 @@ def check(document: Mapping[str, Any], context: Context) -> CalculusSpecificatio
         distributed,
         tuple(notices),
     )
+
+
+def uses_places(specification: CalculusSpecification) -> bool:
+    return bool(specification.program.spatial or specification.areas or specification.synopsis)
+
+
+def event_names(specification: CalculusSpecification) -> set[str]:
+    """Those of the conditions and the program's inputs; a synopsis makes the inputs itself."""
+    inputs = () if specification.synopsis is not None else specification.inputs
+    return specification.where.values_of(EVENT_COLUMN) | {one.name for one in inputs}
 
 
 def _settings(document: Mapping[str, Any], context: Context) -> Settings | None:

@@ -79,6 +79,11 @@ class Conditions:
     def columns(self) -> frozenset[str]:
         return frozenset(item.column for item in self.items)
 
+    def values_of(self, column: str) -> set[str]:
+        """The constants that a column is compared with by `=` or `in`, as texts."""
+        asked = [item.constant for item in self.items if item.column == column and item.op in ("=", "in")]
+        return {str(one) for constant in asked for one in (constant if isinstance(constant, tuple) else (constant,))}
+
     def mask(self, batch: Batch) -> npt.NDArray[np.bool_]:
         """Which rows of `batch` satisfy all of them."""
         mask = np.ones(len(batch), np.bool_)

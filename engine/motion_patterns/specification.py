@@ -109,6 +109,10 @@ def check(document: Mapping[str, Any], context: Context) -> MotionSpecification:
     )
 
 
+def uses_places(specification: MotionSpecification) -> bool:
+    return True
+
+
 def _predicate(item: Any, context: Context) -> Predicate | None:
     before = len(context.faults)
     members = context.object(item, optional=(*RELATIONS, "window", "quantifier", *TOTAL_KEYS))

@@ -43,6 +43,10 @@ def check(document: Mapping[str, Any], context: Context) -> OccupancySpecificati
     return OccupancySpecification(document.get("name", ""), where, region, ranges, op, n, stale, lasting or 0)
 
 
+def uses_places(specification: OccupancySpecification) -> bool:
+    return specification.region is not None
+
+
 def _count(value: Any, context: Context) -> tuple[str, int]:
     pair = context.items(value, least=2, most=2, what=Message('parts: ">=" or "<=", and a number of entities'))
     if not pair:

@@ -23,3 +23,7 @@ def check(document: Mapping[str, Any], context: Context) -> EchoSpecification:
     where = context.at("where").where(document.get("where", []))
     mode = context.at("mode").choice(document.get("mode", "rows"), ("rows", "latest", "silent"))
     return EchoSpecification(where, mode or "rows")
+
+
+def uses_places(specification: EchoSpecification) -> bool:
+    return False

@@ -105,8 +105,8 @@ def _play(site: Site, feed: Feed, scenario: Any) -> None:
 
     end = NOW + MINUTES[feed.name] * 60_000
     rows, played = scenario.world.rows(NOW, end), dict[str, list[Any]]()
-    for happening in scenario.world.truth(NOW, end):
-        played.setdefault(happening.kind, []).append(happening)
+    for event in scenario.world.truth(NOW, end):
+        played.setdefault(event.kind, []).append(event)
     names = sorted({entity for some in played.values() for one in some[:PLAYED] for entity in one.entities})
     who = pc.greater(rows["entity"], LAST_CARS) if feed.name == "city" else pc.is_in(rows["entity"], value_set=pa.array(names))
     good, dead = check_rows(rows.filter(who), feed.engine_feed())

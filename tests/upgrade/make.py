@@ -111,8 +111,8 @@ def wait(done: Any, what: str) -> None:
 
 def fill(feed: Any, var: Path) -> None:
     """Most parts are processed by a job, and the first of them compacted; the last ones wait in the log."""
+    from webapp.feeds.maintenance import feed_maintain
     from webapp.feeds.recent import log_of
-    from webapp.feeds.upkeep import feed_upkeep
     from webapp.jobs.models import FeedHead
     from webapp.platform.java import spark_environment
 
@@ -129,7 +129,7 @@ def fill(feed: Any, var: Path) -> None:
             wait(caught_up, "all rows processed")
             send(feed, world, part)
             if part in (4, 8):
-                feed_upkeep(feed=feed)
+                feed_maintain(feed=feed)
         wait(caught_up, "all rows processed")
     finally:
         job.send_signal(signal.SIGTERM)

@@ -17,10 +17,10 @@ from engine.runtime.snapshots import Snapshots
 from engine.sources.store import files_of
 from tests.crash.outage import pointed_at
 from webapp.feeds.ingest import settle
+from webapp.feeds.maintenance import feed_maintain
 from webapp.feeds.models import Feed, IngestReceipt
 from webapp.feeds.recent import log_of
 from webapp.feeds.selectors import feed_counters, feed_list
-from webapp.feeds.upkeep import feed_upkeep
 from webapp.jobs.models import FeedHead
 from webapp.platform.postgres import fresh_database, run_script, with_database
 from webapp.supervisor.audit import feed_audit
@@ -66,7 +66,7 @@ def test_data_of_the_previous_release_stay_exact_and_the_job_continues(release: 
     assert (audit.faults, audit.rows) == ([], log_of(release).end[0])
     counters = feed_counters(feed_list(user=release.owner).get(pk=release.pk))
     assert counters["waiting"] == 0 and counters["dead"] == 15
-    feed_upkeep(feed=release)
+    feed_maintain(feed=release)
     process(release, settings)
-    feed_upkeep(feed=release)
+    feed_maintain(feed=release)
     assert sum(table.num_rows for table in log_of(release).read()) == log_of(release).end[0]

@@ -18,10 +18,10 @@ from django.utils.translation import gettext_lazy
 
 from webapp.accounts.language import language_of_address
 from webapp.accounts.second_factor import note_provider
-from webapp.audit.logins import log_in_barred
+from webapp.audit.logins import log_in_locked_out
 from webapp.config.addresses import address_of, host_of
 from webapp.config.opened_links import link_to
-from webapp.config.secrets_at_rest import seal, unseal
+from webapp.config.secrets_at_rest import decrypt, encrypt
 
 
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
@@ -57,7 +57,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
         try:
             super().pre_authenticate(request, **credentials)
         except ValidationError:
-            log_in_barred(request, str(credentials.get("username", "")))
+            log_in_locked_out(request, str(credentials.get("username", "")))
             raise
 
     def _get_login_attempts_cache_key(self, request: HttpRequest, **credentials: Any) -> str:
@@ -87,7 +87,7 @@ class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
     """Authenticator apps, passkeys and recovery codes. The secrets behind the codes are encrypted in the database."""
 
     def encrypt(self, text: str) -> str:
-        return seal(text)
+        return encrypt(text)
 
     def decrypt(self, encrypted_text: str) -> str:
-        return unseal(encrypted_text)
+        return decrypt(encrypted_text)

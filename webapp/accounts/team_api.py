@@ -204,12 +204,12 @@ class MemberView(_TeamView):
     def destroy(self, request: Request, pk: int, user: int) -> Response:
         """`?to=<id>`: who gets what the member owns in the team; without it that stays theirs."""
         member = self.member(user, or_self=True)
-        heir = None
+        new_owner = None
         if "to" in request.query_params:
             serializer = HeirSerializer(data={"to": request.query_params["to"]})
             serializer.is_valid(raise_exception=True)
-            heir = serializer.validated_data["to"]
-        teams.member_remove(member=member, heir=heir)
+            new_owner = serializer.validated_data["to"]
+        teams.member_remove(member=member, new_owner=new_owner)
         return Response(status=204)
 
     @extend_schema(request=HeirSerializer, responses=TRANSFERRED)
@@ -218,7 +218,7 @@ class MemberView(_TeamView):
         member = self.member(user)
         serializer = HeirSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
-        return Response({"counts": teams.ownership_transfer(owner=member.user, heir=serializer.validated_data["to"], team=member.team)})
+        return Response({"counts": teams.ownership_transfer(owner=member.user, new_owner=serializer.validated_data["to"], team=member.team)})
 
 
 class PersonSerializer(serializers.ModelSerializer[User]):
@@ -277,7 +277,7 @@ class PeopleView(GenericViewSet[User]):
         """Gives everything that someone owns to another person."""
         serializer = HeirSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
-        return Response({"counts": teams.ownership_transfer(owner=self.get_object(), heir=serializer.validated_data["to"], team=None)})
+        return Response({"counts": teams.ownership_transfer(owner=self.get_object(), new_owner=serializer.validated_data["to"], team=None)})
 
 
 QUOTAS = inline_serializer(

@@ -62,11 +62,11 @@ def member_set_role(*, member: Membership, role: Role) -> Membership:
 
 
 @transaction.atomic
-def member_remove(*, member: Membership, heir: User | None) -> None:
-    """Takes someone out of the team. What they own in it goes to `heir`, or stays theirs. Raises Refused for the only admin."""
+def member_remove(*, member: Membership, new_owner: User | None) -> None:
+    """Takes someone out of the team. What they own in it goes to `new_owner`, or stays theirs. Raises Refused for the only admin."""
     _check_other_admin(member)
-    if heir is not None:
-        ownership_transfer(owner=member.user, heir=heir, team=member.team)
+    if new_owner is not None:
+        ownership_transfer(owner=member.user, new_owner=new_owner, team=member.team)
     record("membership.remove", member.team, user=member.user.username)
     member.delete()
 
@@ -78,12 +78,12 @@ def _check_other_admin(member: Membership) -> None:
 
 
 @transaction.atomic
-def ownership_transfer(*, owner: User, heir: User, team: Team | None) -> dict[str, int]:
-    """Makes `heir` the owner of what `owner` owns in the team, or everywhere with null. How many of each kind.
+def ownership_transfer(*, owner: User, new_owner: User, team: Team | None) -> dict[str, int]:
+    """Makes `new_owner` the owner of what `owner` owns in the team, or everywhere with null. How many of each kind.
 
-    Raises Refused when the heir is no active member of the team.
+    Raises Refused when the new_owner is no active member of the team.
     """
-    if not heir.is_active or (team is not None and not Membership.objects.filter(user=heir, team=team).exists()):
+    if not new_owner.is_active or (team is not None and not Membership.objects.filter(user=new_owner, team=team).exists()):
         raise Refused([Fault("/to", Message("Objects can only be transferred to an active member of the same team."))])
     counts: dict[str, int] = {}
     for model in apps.get_models():
@@ -91,10 +91,10 @@ def ownership_transfer(*, owner: User, heir: User, team: Team | None) -> dict[st
             theirs: Any = model._default_manager.filter(owner=owner, **({"team": team} if team is not None else {}))
             for thing in theirs:
                 # One by one: open sockets listen for the change of an owner.
-                thing.owner = heir
+                thing.owner = new_owner
                 thing.save(update_fields=["owner"])
                 counts[model._meta.model_name or ""] = counts.get(model._meta.model_name or "", 0) + 1
-    record("ownership.transfer", owner, to=heir.username, within=team.name if team is not None else None, counts=counts)
+    record("ownership.transfer", owner, to=new_owner.username, within=team.name if team is not None else None, counts=counts)
     return counts
 
 

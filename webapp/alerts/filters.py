@@ -8,7 +8,7 @@ import django_filters
 from django.db.models import F, Func, Q, QuerySet, TextField, Value
 
 from webapp.alerts.models import Alert, AlertState, Feedback, Verdict
-from webapp.config.boxes import whole, wholes
+from webapp.config.boxes import integers, whole
 from webapp.queries.models import Severity
 
 LONGEST_SEARCH = 200
@@ -65,13 +65,13 @@ class AlertFilter(django_filters.FilterSet):  # type: ignore[misc]
 
     def of_queries(self, queryset: QuerySet[Alert], name: str, value: str) -> QuerySet[Alert]:
         """Alerts of these queries."""
-        return queryset.filter(query__in=wholes([value], "query"))
+        return queryset.filter(query__in=integers([value], "query"))
 
     def of_regions(self, queryset: QuerySet[Alert], name: str, value: str) -> QuerySet[Alert]:
         """Alerts of queries that use one of these regions."""
         from webapp.queries.models import Query
 
-        return queryset.filter(query__in=Query.objects.filter(regions__in=wholes([value], "region")).values("pk"))
+        return queryset.filter(query__in=Query.objects.filter(regions__in=integers([value], "region")).values("pk"))
 
     def of_entity(self, queryset: QuerySet[Alert], name: str, value: str) -> QuerySet[Alert]:
         """Alerts in which the entity takes part."""

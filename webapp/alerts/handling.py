@@ -20,7 +20,7 @@ from webapp.accounts.models import User
 from webapp.alerts.models import OPEN_STATES, Alert, AlertState, AlertStep, Feedback, Resolution, Step
 from webapp.alerts.selectors import handlers_of
 from webapp.alerts.services import BATCH, alerts_publish, head_lock
-from webapp.config.faults import Overtaken
+from webapp.config.faults import Conflict
 
 FROM: Mapping[Step, Sequence[str]] = {
     Step.SEEN: [AlertState.NEW],
@@ -50,7 +50,7 @@ class Decision:
 def alert_decide(*, alert: Alert, decision: Decision, revision: int | None = None) -> None:
     """Takes one step with one alert. `revision`: the one that the person saw.
 
-    Raises Overtaken, with who did what, when someone decided since or the alert's state no longer permits the step. Repeating one's own step changes
+    Raises Conflict, with who did what, when someone decided since or the alert's state no longer permits the step. Repeating one's own step changes
     nothing.
     """
     _check_assignee([alert], decision)
@@ -63,7 +63,7 @@ def alert_decide(*, alert: Alert, decision: Decision, revision: int | None = Non
             last = _last_decision(present)
             if last is not None and last.author_id == decision.user.pk and last.action == decision.step and not fits:
                 return
-            raise Overtaken([Fault("", untranslated(_overtaken(present, last)))])
+            raise Conflict([Fault("", untranslated(_conflict(present, last)))])
         _decide(alert.feed_id, [alert.pk], decision)
 
 
@@ -146,7 +146,7 @@ def _last_decision(alert: Alert) -> AlertStep | None:
     return decisions.order_by("-id").first()
 
 
-def _overtaken(alert: Alert, last: AlertStep | None) -> str:
+def _conflict(alert: Alert, last: AlertStep | None) -> str:
     """Who did what, as a sentence."""
     if last is None:
         return gettext("This alert is %(state)s already.") % {"state": gettext(AlertState(alert.state).label).lower()}

@@ -37,7 +37,7 @@ class Rule:
 
 
 @dataclass
-class Ledger:
+class BatchAlerts:
     """The alerts that a batch may touch. Facts are taken in order of time, so the outcome does not depend on batch boundaries."""
 
     feed_id: int

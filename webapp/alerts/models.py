@@ -15,7 +15,7 @@ from django.utils.translation import gettext_noop
 from webapp.accounts.models import Role
 from webapp.accounts.permissions import Owned, OwnedQuerySet
 from webapp.alerts.timing import Timed
-from webapp.config.secrets_at_rest import SealedCharField
+from webapp.config.secrets_at_rest import EncryptedCharField
 from webapp.feeds.models import NO_CONTROLS, Feed, Region
 from webapp.queries.models import Query, Severity
 
@@ -230,12 +230,12 @@ class Channel(Timed, Owned):
 
     name = models.CharField(max_length=100, validators=[NO_CONTROLS])
     kind = models.CharField(max_length=10, choices=ChannelKind.choices, default=ChannelKind.WEBHOOK)
-    url = SealedCharField(max_length=1000, blank=True)
-    browser_keys = SealedCharField(max_length=200, blank=True)
+    url = EncryptedCharField(max_length=1000, blank=True)
+    browser_keys = EncryptedCharField(max_length=200, blank=True)
     browser = models.CharField(max_length=64, null=True, unique=True, editable=False, help_text="SHA-256 of the subscription's address.")
     recipient = models.EmailField(blank=True)
-    secret = SealedCharField(max_length=100, editable=False)
-    old_secret = SealedCharField(max_length=100, blank=True, editable=False)
+    secret = EncryptedCharField(max_length=100, editable=False)
+    old_secret = EncryptedCharField(max_length=100, blank=True, editable=False)
     old_secret_until = models.DateTimeField(null=True, editable=False)
     enabled = models.BooleanField(default=True)
     disabled_reason = models.CharField(max_length=200, blank=True)
@@ -332,7 +332,7 @@ class RoutingRule(Timed, Owned):
     """Which alerts go to which channels, besides those that a channel subscribes to.
 
     What is empty asks for nothing. An alert matches that is of `feed`, of one of `queries`, of a query with one of `tags` or that names one of
-    `regions`, is grave enough, and was opened at one of `days` (0: Monday) between `from_time` and `until_time` of `zone`. It goes to
+    `regions`, has at least `min_severity`, and was opened at one of `days` (0: Monday) between `from_time` and `until_time` of `zone`. It goes to
     `channels`, to those of `teams`, and to those that `people` and users on call in `shifts` keep for themselves; with `after_minutes` only if
     nobody has acknowledged it by then.
     """

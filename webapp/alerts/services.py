@@ -12,7 +12,7 @@ from engine.model.faults import Fault, Refused, refuse
 from engine.model.messages import Message
 from engine.sinks.facts import StoredFact
 from webapp.accounts.models import User
-from webapp.alerts.lifecycle import ENDED_BY, Ledger, OpenKey, Rule, end_by_itself, in_order
+from webapp.alerts.lifecycle import ENDED_BY, BatchAlerts, OpenKey, Rule, end_by_itself, in_order
 from webapp.alerts.models import Alert, AlertState, AlertStep, Channel, Mute, Resolution, Step
 from webapp.alerts.rows import AlertRow, alert_rows
 from webapp.alerts.selectors import alerts_by_id, choosing_channels
@@ -32,15 +32,15 @@ def alerts_record(*, feed_id: int, changes: Sequence[StoredFact]) -> list[AlertR
     relevant = [change for change in changes if change.query_id in rules]
     if not relevant:
         return []
-    ledger = Ledger(feed_id, rules, _known(feed_id, relevant), _open(relevant, rules))
+    alerts = BatchAlerts(feed_id, rules, _known(feed_id, relevant), _open(relevant, rules))
     for change in in_order(relevant):
-        ledger.take(change)
-    touched = list(ledger.changed.values())
+        alerts.take(change)
+    touched = list(alerts.changed.values())
     known = [alert for alert in touched if alert.pk is not None]
     _mute(feed_id, [alert for alert in touched if alert.pk is None])
     Alert.objects.bulk_create([alert for alert in touched if alert.pk is None], batch_size=BATCH)
     Alert.objects.bulk_update(known, CHANGED_FIELDS, batch_size=BATCH)
-    AlertStep.objects.bulk_create(ledger.steps, batch_size=BATCH)
+    AlertStep.objects.bulk_create(alerts.steps, batch_size=BATCH)
     return alert_rows(sorted(touched, key=lambda alert: alert.pk))
 
 
@@ -49,10 +49,10 @@ def _mute(feed_id: int, opening: Sequence[Alert]) -> None:
     now = timezone.now()
     present = Mute.objects.filter(feed=feed_id, ended_at=None, window_from__lte=now).exclude(window_until__lte=now) if opening else []
     for mute in present:
-        spoken_for = Query.objects.editable_by(mute.owner).filter(pk__in={alert.query_id for alert in opening})
+        editable = Query.objects.editable_by(mute.owner).filter(pk__in={alert.query_id for alert in opening})
         if mute.region_id is not None:
-            spoken_for = spoken_for.filter(regions=mute.region_id)
-        queries = set(spoken_for.values_list("pk", flat=True)) & (
+            editable = editable.filter(regions=mute.region_id)
+        queries = set(editable.values_list("pk", flat=True)) & (
             {mute.query_id} if mute.query_id is not None else {alert.query_id for alert in opening}
         )
         for alert in opening:

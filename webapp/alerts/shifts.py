@@ -160,12 +160,12 @@ def _read(calendar: str, zone: str, now: datetime) -> list[tuple[datetime, datet
 
 def _people_of(turns: Iterable[tuple[datetime, datetime, list[str]]], user: User) -> tuple[list[tuple[datetime, datetime, User]], list[str]]:
     """The turns with their people, and the names that match no member of `user`'s teams."""
-    mine = Team.objects.all() if user.is_superuser else Team.objects.filter(pk__in=Membership.objects.filter(user=user).values("team"))
-    mates = list(User.objects.filter(is_active=True).filter(Q(teams__in=mine.values("pk")) | Q(pk=user.pk)).distinct())
-    known = {name.lower(): mate for mate in mates for name in (mate.username, mate.email) if name}
+    teams = Team.objects.all() if user.is_superuser else Team.objects.filter(pk__in=Membership.objects.filter(user=user).values("team"))
+    teammates = list(User.objects.filter(is_active=True).filter(Q(teams__in=teams.values("pk")) | Q(pk=user.pk)).distinct())
+    known = {name.lower(): teammate for teammate in teammates for name in (teammate.username, teammate.email) if name}
     on_call, unknown = list[tuple[datetime, datetime, User]](), dict[str, None]()
     for begin, end, names in turns:
-        people = {mate.pk: mate for name in names if (mate := known.get(name.lower())) is not None}
+        people = {teammate.pk: teammate for name in names if (teammate := known.get(name.lower())) is not None}
         on_call += [(begin, end, person) for person in people.values()]
         if not people:
             unknown |= dict.fromkeys(names)

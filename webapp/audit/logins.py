@@ -15,7 +15,7 @@ from webapp.audit.models import Outcome
 from webapp.audit.origin import of_request, origin
 from webapp.audit.services import described, entry_write_or_log, record
 
-_barred = RefusalLimit()
+_locked_out = RefusalLimit()
 
 
 def connect() -> None:
@@ -43,10 +43,10 @@ def _failed(credentials: dict[str, Any], request: HttpRequest | None = None, **_
     _write(who, name, Outcome.FAILED)
 
 
-def log_in_barred(request: HttpRequest, name: str) -> None:
+def log_in_locked_out(request: HttpRequest, name: str) -> None:
     """A log-in that was not tried because too many have failed."""
     who = of_request(request)
-    if _barred.passed(name, who["address"]) is not None:
+    if _locked_out.passed(name, who["address"]) is not None:
         _write(who, name, Outcome.REFUSED)
 
 

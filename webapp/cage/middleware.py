@@ -7,7 +7,7 @@ from collections.abc import Callable
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
-from webapp.cage.places import asked_by
+from webapp.cage.places import requested_by
 
 
 class AskedByUser:
@@ -17,5 +17,5 @@ class AskedByUser:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        with asked_by(lambda: request.user.pk):
+        with requested_by(lambda: request.user.pk):
             return self.get_response(request)

@@ -14,7 +14,7 @@ OF_ONE_USER = 2
 """How many of them may be of one user."""
 WAIT_S = 10.0
 """How long others wait for one of these to end."""
-Asker = Callable[[], Hashable | None]
+Requester = Callable[[], Hashable | None]
 
 
 class Busy(RuntimeError):
@@ -25,17 +25,17 @@ def _nobody() -> None:
     """Commands and tasks ask for no user."""
 
 
-_asker: ContextVar[Asker] = ContextVar("asker", default=_nobody)
+_requester: ContextVar[Requester] = ContextVar("requester", default=_nobody)
 
 
 @contextmanager
-def asked_by(asker: Asker) -> Iterator[None]:
-    """Work inside takes places of the user that `asker` returns, which is called only then: by then a token's user is known too."""
-    before = _asker.set(asker)
+def requested_by(requester: Requester) -> Iterator[None]:
+    """Work inside takes places of the user that `requester` returns, which is called only then: by then a token's user is known too."""
+    before = _requester.set(requester)
     try:
         yield
     finally:
-        _asker.reset(before)
+        _requester.reset(before)
 
 
 class Places:
@@ -48,17 +48,17 @@ class Places:
     @contextmanager
     def place(self) -> Iterator[None]:
         """Takes one of them. Raises Busy if none becomes free within WAIT_S."""
-        asker = _asker.get()()
+        requester = _requester.get()()
         with self._changed:
-            if not self._changed.wait_for(lambda: self._is_free(asker), WAIT_S):
+            if not self._changed.wait_for(lambda: self._is_free(requester), WAIT_S):
                 raise Busy
-            self._taken[asker] += 1
+            self._taken[requester] += 1
         try:
             yield
         finally:
             with self._changed:
-                self._taken -= Counter([asker])
+                self._taken -= Counter([requester])
                 self._changed.notify_all()
 
-    def _is_free(self, asker: Hashable | None) -> bool:
-        return self._taken.total() < AT_ONCE and (asker is None or self._taken[asker] < OF_ONE_USER)
+    def _is_free(self, requester: Hashable | None) -> bool:
+        return self._taken.total() < AT_ONCE and (requester is None or self._taken[requester] < OF_ONE_USER)

@@ -32,7 +32,7 @@ class Cipher(Protocol):
 
     def encrypt(self, key: bytes, text: str) -> str: ...
 
-    def decrypt(self, key: bytes, sealed: str) -> str:
+    def decrypt(self, key: bytes, encrypted: str) -> str:
         """Raises WrongKey."""
 
 
@@ -46,9 +46,9 @@ class Aes256Gcm:
         nonce = os.urandom(self.NONCE_BYTES)
         return self.mark + base64.urlsafe_b64encode(nonce + self._cipher(key).encrypt(nonce, text.encode(), self.mark.encode())).decode("ascii")
 
-    def decrypt(self, key: bytes, sealed: str) -> str:
+    def decrypt(self, key: bytes, encrypted: str) -> str:
         try:
-            data = base64.urlsafe_b64decode(sealed.removeprefix(self.mark))
+            data = base64.urlsafe_b64decode(encrypted.removeprefix(self.mark))
             return self._cipher(key).decrypt(data[: self.NONCE_BYTES], data[self.NONCE_BYTES :], self.mark.encode()).decode()
         except (InvalidTag, ValueError) as error:
             raise WrongKey from error
@@ -65,9 +65,9 @@ class FernetCbc:
     def encrypt(self, key: bytes, text: str) -> str:
         return self._cipher(key).encrypt(text.encode()).decode("ascii")
 
-    def decrypt(self, key: bytes, sealed: str) -> str:
+    def decrypt(self, key: bytes, encrypted: str) -> str:
         try:
-            return self._cipher(key).decrypt(sealed.encode()).decode()
+            return self._cipher(key).decrypt(encrypted.encode()).decode()
         except InvalidToken as error:
             raise WrongKey from error
 

@@ -23,7 +23,7 @@ def box_from(text: str) -> Box:
     return west, south, east, north
 
 
-def wholes(texts: Iterable[str], name: str) -> list[int]:
+def integers(texts: Iterable[str], name: str) -> list[int]:
     """Whole numbers, given one by one or separated by commas. Raises ValidationError."""
     return [number for text in texts for part in text.split(",") if (number := whole(part, name)) is not None]
 

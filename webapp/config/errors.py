@@ -20,13 +20,13 @@ from engine.model.faults import Fault, Refused
 from engine.model.messages import Message, untranslated
 from engine.sources.segments import LogDamaged
 from webapp.cage.places import Busy
-from webapp.config.faults import InUse, OverQuota, Overtaken
+from webapp.config.faults import Conflict, InUse, OverQuota
 from webapp.config.opened_links import LinkEnded
 from webapp.config.wording import translated
 from webapp.platform.disk import is_full
 
 log = logging.getLogger(__name__)
-REFUSED_WITH: dict[type[Refused], int] = {InUse: 409, Overtaken: 409, OverQuota: 403}
+REFUSED_WITH: dict[type[Refused], int] = {InUse: 409, Conflict: 409, OverQuota: 403}
 
 
 def as_faults(error: Exception, context: dict[str, Any]) -> Response | None:

@@ -7,7 +7,7 @@ class InUse(Refused):
     """Something else still needs it (HTTP 409)."""
 
 
-class Overtaken(Refused):
+class Conflict(Refused):
     """Someone else was faster: the fault says who did what (HTTP 409)."""
 
 

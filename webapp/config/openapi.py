@@ -91,9 +91,9 @@ def serializer_of(row: Any) -> type[serializers.Serializer[Any]]:
     return type(row.__name__, (serializers.Serializer,), fields)
 
 
-Stretch = TypedDict("Stretch", {"from": int, "to": int})
+TimeRange = TypedDict("TimeRange", {"from": int, "to": int})
 """Of time, in the unit of the feed."""
-StretchRead = TypedDict("StretchRead", {"from": int | None, "to": int | None})
+TimeRangeRead = TypedDict("TimeRangeRead", {"from": int | None, "to": int | None})
 """That of the rows that were read; null: there are none."""
 
 

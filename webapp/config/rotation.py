@@ -12,7 +12,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import OperationalError, connection, models, transaction
 from psycopg2 import sql
 
-from webapp.config.secrets_at_rest import KeyDoesNotFit, reseal, seal, sealed_columns, unseal
+from webapp.config.secrets_at_rest import KeyDoesNotFit, decrypt, encrypt, encrypted_columns, reencrypt
 
 SECOND_FACTOR = ("secret", "seed")
 """What allauth encrypts of an authenticator app, and of recovery codes."""
@@ -20,14 +20,14 @@ SECOND_FACTOR = ("secret", "seed")
 
 def check_keys() -> None:
     """Raises KeyDoesNotFit, naming what cannot be read, unless the keys open everything that is stored."""
-    seal("a key is given, and is one")
-    for model, columns in sealed_columns():
+    encrypt("a key is given, and is one")
+    for model, columns in encrypted_columns():
         for row in _rows(model, columns):
             for name, value in zip(columns, row[1:], strict=True):
-                _opened(unseal, value or "", f"{name} of {model._meta.verbose_name} {row[0]}")
+                _opened(decrypt, value or "", f"{name} of {model._meta.verbose_name} {row[0]}")
     for factor in Authenticator.objects.exclude(type=Authenticator.Type.WEBAUTHN):
         for name in SECOND_FACTOR:
-            _opened(unseal, factor.data.get(name, ""), f"the second factor {factor.pk}")
+            _opened(decrypt, factor.data.get(name, ""), f"the second factor {factor.pk}")
 
 
 def check_keys_at_start() -> None:
@@ -45,7 +45,7 @@ def check_keys_at_start() -> None:
 @transaction.atomic
 def secrets_rotate() -> int:
     """Encrypts every secret with the first key; returns the number of rows. All or nothing. Raises KeyDoesNotFit."""
-    return sum(_rotate_table(model, columns) for model, columns in sealed_columns()) + _rotate_factors()
+    return sum(_rotate_table(model, columns) for model, columns in encrypted_columns()) + _rotate_factors()
 
 
 def _rotate_table(model: type[models.Model], columns: list[str]) -> int:
@@ -54,7 +54,7 @@ def _rotate_table(model: type[models.Model], columns: list[str]) -> int:
     assignments = sql.SQL(", ").join(sql.SQL("{} = %s").format(sql.Identifier(name)) for name in columns)
     update = sql.SQL("UPDATE {} SET {} WHERE {} = %s").format(table, assignments, sql.Identifier(str(model._meta.pk.column)))
     for row in _rows(model, columns, lock=True):
-        fresh = [_opened(reseal, value or "", f"{model._meta.verbose_name} {row[0]}") for value in row[1:]]
+        fresh = [_opened(reencrypt, value or "", f"{model._meta.verbose_name} {row[0]}") for value in row[1:]]
         with connection.cursor() as cursor:
             cursor.execute(update, [*fresh, row[0]])
         count += 1
@@ -66,7 +66,7 @@ def _rotate_factors() -> int:
     for factor in factors:
         for name in SECOND_FACTOR:
             if factor.data.get(name):
-                factor.data[name] = _opened(reseal, factor.data[name], f"the second factor {factor.pk}")
+                factor.data[name] = _opened(reencrypt, factor.data[name], f"the second factor {factor.pk}")
         factor.save(update_fields=["data"])
     return len(factors)
 
@@ -80,8 +80,8 @@ def _rows(model: type[models.Model], columns: list[str], *, lock: bool = False) 
         yield from cursor.fetchall()
 
 
-def _opened(how: Callable[[str], str], sealed: str, what: str) -> str:
+def _opened(how: Callable[[str], str], encrypted: str, what: str) -> str:
     try:
-        return how(sealed)
+        return how(encrypted)
     except KeyDoesNotFit as error:
         raise KeyDoesNotFit(what) from error

@@ -33,27 +33,27 @@ class KeyDoesNotFit(ImproperlyConfigured):
         )
 
 
-def seal(text: str) -> str:
+def encrypt(text: str) -> str:
     """`text` encrypted with the first key and cipher. Empty text stays empty."""
     key = _keys()[0]
     return CIPHERS[0].encrypt(key, text) if text else ""
 
 
-def unseal(sealed: str) -> str:
-    """What was sealed. Raises KeyDoesNotFit."""
-    if not sealed:
+def decrypt(encrypted: str) -> str:
+    """What was encrypted. Raises KeyDoesNotFit."""
+    if not encrypted:
         return ""
     for key in _keys():
         for cipher in CIPHERS:
-            if sealed.startswith(cipher.mark):
+            if encrypted.startswith(cipher.mark):
                 with suppress(WrongKey):
-                    return cipher.decrypt(key, sealed)
+                    return cipher.decrypt(key, encrypted)
     raise KeyDoesNotFit("a secret")
 
 
-def reseal(sealed: str) -> str:
+def reencrypt(encrypted: str) -> str:
     """The same secret encrypted with the first key and cipher. Raises KeyDoesNotFit."""
-    return seal(unseal(sealed))
+    return encrypt(decrypt(encrypted))
 
 
 def _keys() -> list[bytes]:
@@ -75,30 +75,30 @@ def _key(number: int, text: str) -> bytes:
     raise ImproperlyConfigured(f"VEDETTE_SECRETS_KEYS: key {number} is not {KEY_BYTES} bytes in URL-safe base64. Make one with {MAKE_A_KEY}")
 
 
-class Sealed(models.Field):  # type: ignore[type-arg]
+class Encrypted(models.Field):  # type: ignore[type-arg]
     """A column that holds its text encrypted. It cannot be searched: the same text is encrypted differently each time."""
 
     def db_type(self, connection: Any) -> str:
         return "text"
 
     def get_prep_value(self, value: Any) -> Any:
-        return value if value is None else seal(str(value))
+        return value if value is None else encrypt(str(value))
 
     def from_db_value(self, value: str | None, expression: Any, connection: Any) -> str | None:
-        return value if value is None else unseal(value)
+        return value if value is None else decrypt(value)
 
 
-class SealedCharField(Sealed, models.CharField):  # type: ignore[type-arg]
+class EncryptedCharField(Encrypted, models.CharField):  # type: ignore[type-arg]
     """A line of text."""
 
 
-class SealedURLField(Sealed, models.URLField):  # type: ignore[type-arg]
+class EncryptedURLField(Encrypted, models.URLField):  # type: ignore[type-arg]
     """An address: those of many receivers hold their password."""
 
 
-def sealed_columns() -> Iterator[tuple[type[models.Model], list[str]]]:
+def encrypted_columns() -> Iterator[tuple[type[models.Model], list[str]]]:
     """Each model that has encrypted columns, with their names."""
     for model in apps.get_models():
-        names = [str(field.column) for field in model._meta.concrete_fields if isinstance(field, Sealed)]
+        names = [str(field.column) for field in model._meta.concrete_fields if isinstance(field, Encrypted)]
         if names:
             yield model, names

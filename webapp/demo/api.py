@@ -21,7 +21,7 @@ from webapp.accounts.authentication import person
 from webapp.accounts.models import User
 from webapp.accounts.permissions import check_may_make
 from webapp.config.boxes import whole
-from webapp.config.openapi import Length, StretchRead, schema_of
+from webapp.config.openapi import Length, TimeRangeRead, schema_of
 from webapp.demo.samples import Sample, all_samples, sample_load
 from webapp.demo.truth import ScoreRow, truth_scores
 from webapp.feeds.api import FeedSerializer
@@ -86,7 +86,7 @@ class SampleView(TypedDict):
     map: MapPlace
 
 
-class SampleRow(StretchRead):
+class SampleRow(TimeRangeRead):
     """A recording, or a simulated world (`live`), to start with. `here`: its rows are on this server; otherwise `file` has to be uploaded."""
 
     name: str

@@ -10,9 +10,9 @@ from typing import TypedDict
 import numpy as np
 
 from webapp.accounts.permissions import AnyUser
-from webapp.config.openapi import Stretch
+from webapp.config.openapi import TimeRange
 from webapp.demo.simulation.scenarios import read_scenario, truth_of
-from webapp.demo.simulation.world import Happening
+from webapp.demo.simulation.world import TruthEvent
 from webapp.demo.simulation.worlds import WORLDS
 from webapp.detections.models import Detection
 from webapp.detections.selectors import detection_list
@@ -58,7 +58,7 @@ class Score:
     found: int
     reported: int
     right: int
-    missed: tuple[Happening, ...]
+    missed: tuple[TruthEvent, ...]
     wrong: tuple[str, ...]
     """Ids of answers about nothing that happened."""
 
@@ -75,8 +75,8 @@ class Score:
         }
 
 
-class ScoreRow(Stretch, ScoreFields):
-    """How good queries of the demo are at one kind of happening."""
+class ScoreRow(TimeRange, ScoreFields):
+    """How good queries of the demo are at one kind of ground-truth event."""
 
     kind: str
     family: str
@@ -99,11 +99,11 @@ def truth_scores(*, feed: Feed, user: AnyUser, span_ms: int) -> list[ScoreRow]:
         return []
     # A page asks every 15 s; the queries' specifications, regions and stops are not needed, and most of the cost of a list of hundreds.
     queries = dict(query_list(user=user).filter(feed=feed).prefetch_related(None).values_list("name", "pk"))
-    happenings = [one for one in place.truth(begin, end) if one.start >= begin and one.end + SLACK_MS <= end]
+    truth_events = [one for one in place.truth(begin, end) if one.start >= begin and one.end + SLACK_MS <= end]
     silent = cache(partial(pauses, feed, begin, end))
     rows: list[ScoreRow] = []
     for reporting in truth_of(feed.name, queries):
-        kind = reporting.happening
+        kind = reporting.kind
         ids = [queries[name] for name, _ in reporting.queries]
         names_and_answers = {(queries[name], answers) for name, answers in reporting.queries}
         reported = [
@@ -112,7 +112,7 @@ def truth_scores(*, feed: Feed, user: AnyUser, span_ms: int) -> list[ScoreRow]:
             if not names_and_answers.isdisjoint({(answer.query_id, answer.kind), (answer.query_id, None)})
         ]
         everything = [one for one in place.truth(begin - span_ms, end + span_ms) if one.kind == kind]
-        score = compare([one for one in happenings if one.kind == kind], everything, reported, silent)
+        score = compare([one for one in truth_events if one.kind == kind], everything, reported, silent)
         rows.append({"kind": kind, "family": reporting.family, "queries": ids, "from": begin, "to": end, **score.as_row()})
     return rows
 
@@ -132,8 +132,8 @@ def nothing_silent() -> list[Span]:
 
 
 def compare(
-    happened: Sequence[Happening],
-    everything: Sequence[Happening],
+    happened: Sequence[TruthEvent],
+    everything: Sequence[TruthEvent],
     reported: Iterable[Detection],
     silent: Callable[[], Sequence[Span]] = nothing_silent,
 ) -> Score:
@@ -147,9 +147,9 @@ def compare(
     return Score(matched + len(missed), matched, len(reported), len(reported) - len(wrong), missed, wrong)
 
 
-def is_about(answer: Detection, happening: Happening) -> bool:
-    """Whether the answer is about the happening: one of its things, at its time."""
+def is_about(answer: Detection, event: TruthEvent) -> bool:
+    """Whether the answer is about the event: one of its things, at its time."""
     named = {*answer.entities, *(item["entity"] for item in answer.evidence or () if item.get("entity"))}
-    if not named & set(happening.entities):
+    if not named & set(event.entities):
         return False
-    return answer.start <= happening.end + SLACK_MS and (answer.end is None or answer.end >= happening.start - SLACK_MS)
+    return answer.start <= event.end + SLACK_MS and (answer.end is None or answer.end >= event.start - SLACK_MS)

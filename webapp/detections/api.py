@@ -17,8 +17,8 @@ from rest_framework.views import APIView
 
 from engine.model.messages import Message, message_of
 from webapp.accounts.authentication import person
-from webapp.config.boxes import whole, wholes
-from webapp.config.openapi import Length, Stretch, page_of, schema_of
+from webapp.config.boxes import integers, whole
+from webapp.config.openapi import Length, TimeRange, page_of, schema_of
 from webapp.config.tables import csv_download, download
 from webapp.detections import export
 from webapp.detections.changes import Changes, NoSuchNumber, NotKept, Wanted, changes_after
@@ -89,7 +89,7 @@ class FormatOfFile(DefaultContentNegotiation):
         return renderers
 
 
-class AnswerCounts(Stretch):
+class AnswerCounts(TimeRange):
     """`counts`: by query and kind, [number of the bucket, answers that begin in it], without empty buckets of `width`."""
 
     width: int
@@ -139,7 +139,7 @@ BY_TIME = ("cursor", "from", "to", "order", "withdrawn")
 
 def named_queries(request: Request) -> set[int]:
     """The queries that the address names. Raises ValidationError."""
-    return set(wholes(request.query_params.getlist("query"), "query"))
+    return set(integers(request.query_params.getlist("query"), "query"))
 
 
 def visible_queries(request: Request, feed: Feed | None) -> list[int]:

@@ -10,7 +10,7 @@ from webapp.detections.models import Detection
 from webapp.detections.selectors import detection_row
 
 COLUMNS = ("query", "kind", "entities", "value", "start", "end", "evidence", "weight", "detected_at")
-"""The contract's columns of an answer; `entities` and `evidence` are JSON in CSV."""
+"""The specification's columns of an answer; `entities` and `evidence` are JSON in CSV."""
 FORMATS = {"csv": "text/csv; charset=utf-8", "geojson": "application/geo+json", "jsonl": "application/x-ndjson"}
 
 

@@ -19,7 +19,7 @@ from rest_framework.viewsets import GenericViewSet
 from engine.model.messages import Message
 from webapp.accounts.authentication import person
 from webapp.config.boxes import whole
-from webapp.config.openapi import StretchRead, field_of, schema_of
+from webapp.config.openapi import TimeRangeRead, field_of, schema_of
 from webapp.config.tables import csv_download
 from webapp.entities import selectors, services
 from webapp.entities.models import ENTITY_LENGTH, NAME_LENGTH, NOTE_LENGTH, Note, Record, Watch
@@ -64,7 +64,7 @@ class WatchSerializer(serializers.ModelSerializer[Watch]):
         fields = ("feed", "entity", "created_at", "reported_t")
 
 
-class VisitedRegions(StretchRead):
+class VisitedRegions(TimeRangeRead):
     """The regions in which an entity was; `complete` false: the log has more rows of the span than were read."""
 
     complete: bool

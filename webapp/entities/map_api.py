@@ -16,7 +16,7 @@ from rest_framework.viewsets import GenericViewSet
 from engine.model.messages import Message, message_of
 from webapp.accounts.authentication import person
 from webapp.config.boxes import box_from, whole
-from webapp.config.openapi import Stretch, schema_of
+from webapp.config.openapi import TimeRange, schema_of
 from webapp.detections.api import visible_queries
 from webapp.detections.selectors import detection_list
 from webapp.entities import attributes
@@ -26,7 +26,7 @@ from webapp.feeds.models import Feed
 from webapp.feeds.selectors import feed_list
 
 
-class Density(Stretch):
+class Density(TimeRange):
     """Reports by cell of the grid, row by row from the south."""
 
     total: int

@@ -13,7 +13,7 @@ from django.db.models import Q, QuerySet
 from engine.model.feed import Crs
 from engine.model.region import read_region
 from webapp.accounts.models import User
-from webapp.config.openapi import Length, StretchRead
+from webapp.config.openapi import Length, TimeRangeRead
 from webapp.entities.models import Note, Record, Watch
 from webapp.entities.visits import visits
 from webapp.feeds.history import NO_REPORTS
@@ -113,7 +113,7 @@ def _near(rows: pa.Table) -> Q:
     return Q(bbox__0__lte=east, bbox__1__lte=north, bbox__2__gte=west, bbox__3__gte=south)
 
 
-class RegionActivity(StretchRead):
+class RegionActivity(TimeRangeRead):
     """What happened in a region. `inside`: [entity, since, last report] of those whose last report is inside, longest first.
 
     `edges`: of equal spans; `entries` and `exits` in each. `dwell_edges` and `dwells`: how many visits that ended lasted so long, by spans

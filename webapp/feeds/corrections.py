@@ -60,7 +60,7 @@ def decimal_comma(row: Row, feed: EngineFeed) -> Row:
 
 def seconds(row: Row, feed: EngineFeed) -> Row:
     """Times in seconds instead of milliseconds."""
-    return {name: _thousandfold(value) if name in ("t", "t_end") else value for name, value in row.items()}
+    return {name: _in_milliseconds(value) if name in ("t", "t_end") else value for name, value in row.items()}
 
 
 def swapped(row: Row, feed: EngineFeed) -> Row:
@@ -80,7 +80,7 @@ def _number(value: Any) -> Any:
     return float(value.replace(".", "").replace(",", ".")) if isinstance(value, str) and COMMA_NUMBER.match(value) else value
 
 
-def _thousandfold(value: Any) -> Any:
+def _in_milliseconds(value: Any) -> Any:
     if isinstance(value, str):
         try:
             value = float(value)

@@ -53,7 +53,7 @@ def feed_repair(*, feed: Feed, give_up: bool = False) -> list[Repaired]:
     status = feed_status(feed_id=feed.pk)
     last_seq = status["last_seq"]
     reach = Reach(max(counter.log_seq, last_seq + 1), status["max_t"], last_seq + 1)
-    done = _mended(feed, reach, give_up)
+    done = _repaired(feed, reach, give_up)
     with transaction.atomic():
         counter = IngestCounter.objects.select_for_update().get(feed=feed)
         last_seq = feed_status(feed_id=feed.pk)["last_seq"]
@@ -66,7 +66,7 @@ def feed_repair(*, feed: Feed, give_up: bool = False) -> list[Repaired]:
     return done
 
 
-def _mended(feed: Feed, reach: Reach, give_up: bool) -> list[Repaired]:
+def _repaired(feed: Feed, reach: Reach, give_up: bool) -> list[Repaired]:
     log, schema = event_log(feed.name), stamped_schema(feed.engine_feed())
     if not isinstance(log, SharedLog):
         return repair(log, schema, reach)

@@ -49,7 +49,7 @@ class Inbox:
     chunk_rows: int = CHUNK_ROWS
     quiet_s: float = QUIET_S
     _work: Iterator[None] | None = field(default=None, init=False)
-    _strays: set[str] = field(default_factory=set, init=False)
+    _unclaimed: set[str] = field(default_factory=set, init=False)
     """What was reported already, because no feed takes it."""
 
     def scan(self, feeds: Sequence[Feed], budget_s: float = BUDGET_S) -> None:
@@ -67,7 +67,7 @@ class Inbox:
         self._work = None
 
     def _all(self, feeds: Sequence[Feed]) -> Iterator[None]:
-        self._report_strays({feed.name for feed in feeds})
+        self._report_unclaimed({feed.name for feed in feeds})
         for feed in feeds:
             folder = self.root / feed.name
             folder.mkdir(parents=True, exist_ok=True)
@@ -76,15 +76,15 @@ class Inbox:
                     with damage_isolated(feed):
                         yield from self._take(feed, path)
 
-    def _report_strays(self, taken: Set[str]) -> None:
+    def _report_unclaimed(self, taken: Set[str]) -> None:
         """Files that no feed takes, once for each folder: they stay until a feed has the folder's name."""
         for path in self.root.iterdir() if self.root.is_dir() else ():
-            if path.name in taken or path.name in self._strays or not holds_files(path):
+            if path.name in taken or path.name in self._unclaimed or not holds_files(path):
                 continue
             known = set(Feed.objects.values_list("name", flat=True))
             # A feed that is set aside takes its files later.
             if path.name not in known:
-                self._strays.add(path.name)
+                self._unclaimed.add(path.name)
                 where = unknown_name(path.name, known, what=untranslated("feed")) if path.is_dir() else "files belong in the folder of their feed"
                 log.warning("%s is not read: %s", path, where)
 

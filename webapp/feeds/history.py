@@ -16,7 +16,7 @@ from webapp.feeds.models import Feed
 from webapp.feeds.recent import acceptance, accepted, log_of
 
 GONE_PERIODS = 48
-"""After this many usual intervals without a report an entity has faded from the map, as in the front end (data/silence.ts)."""
+"""After this many usual intervals without a report an entity has stale from the map, as in the front end (data/silence.ts)."""
 BEFORE_ROWS = 200_000
 """Rows before the span that are searched for earlier samples of entities on the map at its beginning."""
 BEFORE_STEP = 65_536
@@ -87,8 +87,8 @@ def _with_those_before(log: EventLog, feed: Feed, span: Span, from_t: int, reach
     # In one go: where the span begins within a row group, that is decoded once.
     tables = list(log.read(end, min(span.stop, span.first + SPAN_ROWS), columns=COLUMNS))
     period = _usual_period(pa.concat_tables(tables, promote_options="permissive").slice(0, span.first - end)) if tables else 0
-    faded, reached = (log.numbers_of(since, from_t, feed.lateness).first for since in (from_t - GONE_PERIODS * period, min(reaching, from_t)))
-    first = max(log.start, span.first - SPAN_ROWS, min(faded, max(reached, span.first - BEFORE_ROWS)))
+    stale, reached = (log.numbers_of(since, from_t, feed.lateness).first for since in (from_t - GONE_PERIODS * period, min(reaching, from_t)))
+    first = max(log.start, span.first - SPAN_ROWS, min(stale, max(reached, span.first - BEFORE_ROWS)))
     return tables if first >= end else [*log.read(first, end, columns=COLUMNS), *tables]
 
 

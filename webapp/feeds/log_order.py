@@ -146,7 +146,7 @@ class Notices:
 
     def __init__(self) -> None:
         self._grown: dict[str, int] = {}
-        self._deaf = True
+        self._is_listening = False
         self._ending = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -164,7 +164,7 @@ class Notices:
 
     def grown_since(self, feed: str, look_ns: int) -> bool:
         """By name: a feed that was made again under that name is noticed too."""
-        return self._deaf or self._grown.get(feed, 0) >= look_ns
+        return not self._is_listening or self._grown.get(feed, 0) >= look_ns
 
     def _listen(self) -> None:
         while not self._ending.is_set():
@@ -174,7 +174,7 @@ class Notices:
                 logger.warning("what logs do is not heard: %s", error)
             except Exception:
                 logger.exception("what logs do is not heard")
-            self._deaf = True
+            self._is_listening = False
             connection.close()
             self._ending.wait(AGAIN_S)
 
@@ -184,7 +184,7 @@ class Notices:
         raw = connection.connection
         # Earlier notifications are missed.
         self._grown = dict.fromkeys(self._grown, time.time_ns())
-        self._deaf = False
+        self._is_listening = True
         while not self._ending.is_set():
             if not select.select([raw], [], [], LOOK_S)[0]:
                 with connection.cursor() as cursor:

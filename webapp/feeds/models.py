@@ -15,7 +15,7 @@ from engine.model.messages import Message, untranslated
 from webapp.accounts.models import Role
 from webapp.accounts.permissions import AnyUser, Owned, OwnedQuerySet
 from webapp.config.documents import DocumentField
-from webapp.config.secrets_at_rest import SealedCharField
+from webapp.config.secrets_at_rest import EncryptedCharField
 
 NAME = RegexValidator(r"^[a-z][a-z0-9_-]{0,62}\Z", "Lower-case letters, digits, - and _; begins with a letter; at most 63 characters.")
 ENGINE_FIELDS = ("name", "crs", "time", "tick", "lateness", "dedupe", "columns")
@@ -170,7 +170,7 @@ class Connector(models.Model):
     name = models.CharField(max_length=100, validators=[NO_CONTROLS])
     kind = models.CharField(max_length=40)
     settings = models.JSONField(default=dict)
-    secrets = SealedCharField(max_length=20_000, blank=True, help_text="The secret settings as JSON.")
+    secrets = EncryptedCharField(max_length=20_000, blank=True, help_text="The secret settings as JSON.")
     reading = models.JSONField(default=dict, help_text="What the columns of its records mean; empty: as the kind says, else as the feed's own names.")
     enabled = models.BooleanField(default=True)
     set_by = models.ForeignKey(

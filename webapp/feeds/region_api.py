@@ -20,7 +20,7 @@ from engine.model.faults import Fault, in_row
 from engine.model.messages import Message
 from webapp.accounts.authentication import person
 from webapp.accounts.owned import OwnedSerializer
-from webapp.config.boxes import wholes
+from webapp.config.boxes import integers
 from webapp.config.errors import FaultRow, FaultsBody, faults_body
 from webapp.config.openapi import Length, schema_of
 from webapp.config.parsers import Json
@@ -209,7 +209,7 @@ class RegionView(OfFeedView):
             raise ValidationError({"feed": Message("Name a feed that you may see.")})
         regions = self.filter_queryset(self.get_queryset()).filter(feed=feed)
         if ids := parameters.getlist("id"):
-            regions = regions.filter(pk__in=wholes(ids, "id"))
+            regions = regions.filter(pk__in=integers(ids, "id"))
         kind = parameters.get("format", "geojson")
         if kind not in MEDIA:
             raise ValidationError({"format": Message("One of {known}.", known=", ".join(FORMATS))})

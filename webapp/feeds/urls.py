@@ -36,7 +36,7 @@ urlpatterns = [
         name="api-upload",
     ),
     path(f"{UPLOAD}/inspection", UploadView.as_view({"post": "inspection"}), name="api-upload-inspection"),
-    path(f"{UPLOAD}/load", UploadView.as_view({"post": "load", "patch": "steer"}), name="api-upload-load"),
+    path(f"{UPLOAD}/load", UploadView.as_view({"post": "load", "patch": "control"}), name="api-upload-load"),
     path("regions/", RegionView.as_view({"get": "list", "post": "create"}), name="api-regions"),
     path("regions/import", RegionImportView.as_view({"post": "import_file"}, throttle_action="import"), name="api-regions-import"),
     path("regions/export", RegionView.as_view({"get": "export_file"}, throttle_action="export"), name="api-regions-export"),

@@ -98,9 +98,9 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     async def _reader(self) -> Hashable | None:
         """The key by which sockets are counted; null without a log-in."""
         user = self.scope.get("user")
-        return user.pk if user is not None and user.is_authenticated and await self._stands() else None
+        return user.pk if user is not None and user.is_authenticated and await self._is_valid() else None
 
-    async def _stands(self) -> bool:
+    async def _is_valid(self) -> bool:
         """Whether the reader may still have this socket."""
         return bool(await database_sync_to_async(selectors.logged_in)(self.scope))
 
@@ -159,7 +159,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
 
     async def _subscribe(self, frame: Subscribe) -> None:
         """Joins the group first and reads then: changes in between are in the group's messages, and known numbers are dropped."""
-        if not await self._stands():
+        if not await self._is_valid():
             await self.close(code=self.ENDED)
             return
         if frame.feed not in self.subscriptions and len(self.subscriptions) >= SUBSCRIPTIONS:
@@ -338,7 +338,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
 
     async def _may_stay(self) -> bool:
         """Reads log-in and permissions again; closes the socket and returns false when the reader may see nothing any more."""
-        if not await self._stands():
+        if not await self._is_valid():
             await self.close(code=self.ENDED)
             return False
         for subscription in list(self.subscriptions.values()):
@@ -365,7 +365,7 @@ class SharedConsumer(LiveConsumer):
         self.share, self.expires_at = share.pk, share.expires_at
         return "share", share.pk
 
-    async def _stands(self) -> bool:
+    async def _is_valid(self) -> bool:
         return await database_sync_to_async(shares.share_shows)(self.share) is not None
 
     async def _permitted(self, feed: str) -> Permission | None:

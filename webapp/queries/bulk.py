@@ -25,7 +25,7 @@ from webapp.feeds.region_files import Feature
 from webapp.feeds.selectors import regions_of_feed
 from webapp.queries.derivation import derive_faults, upstream_of, with_upstream
 from webapp.queries.families import kinds_of
-from webapp.queries.following import namesakes_follow
+from webapp.queries.following import rebind_by_name
 from webapp.queries.models import Query
 from webapp.queries.references import frozen, named_regions
 from webapp.queries.selectors import names_used, queries_held, rate_faults
@@ -36,7 +36,8 @@ FEATURE = "$feature"
 NAMING = "{name}"
 NAME_CHARACTERS = 100
 TEMPLATE = "/template"
-Refusal = tuple[int, str, list[Fault]]
+FeatureFaults = tuple[int, str, list[Fault]]
+"""A feature's place in the file, its query's name, and what is wrong with it."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Registered:
     made: list[Planned] = field(default_factory=list)
     existing: list[tuple[int, Query, bool]] = field(default_factory=list)
     """(row, the query of that name, whether it asks the same)."""
-    refused: list[Refusal] = field(default_factory=list)
+    refused: list[FeatureFaults] = field(default_factory=list)
     queries: list[Query] = field(default_factory=list)
 
 
@@ -160,7 +161,7 @@ def _placed(template: Any) -> Any:
     raise refuse(TEMPLATE, Message('The template has no place for the region: write {"region": "{feature}"} where it belongs.', feature=FEATURE))
 
 
-def _plan(template: Any, features: Sequence[Feature], naming: str, feed: Feed, owner: User) -> tuple[list[Planned], list[Refusal]]:
+def _plan(template: Any, features: Sequence[Feature], naming: str, feed: Feed, owner: User) -> tuple[list[Planned], list[FeatureFaults]]:
     """The query for each feature, whether or not its name is taken on the feed, and the features without one."""
     written = len(str(template.get("program", ""))) * len(features)
     if written > PROGRAM_CHARACTERS:
@@ -173,7 +174,7 @@ def _plan(template: Any, features: Sequence[Feature], naming: str, feed: Feed, o
     engine_feed = feed.engine_feed()
     upstream: dict[str, Query] = {}
     planned: list[Planned] = []
-    refused: list[Refusal] = []
+    refused: list[FeatureFaults] = []
     rows_of_names: dict[str, int] = {}
     for feature in features:
         name = naming.replace("{name}", feature.name or f"region {feature.row}").replace("{row}", str(feature.row)).strip()
@@ -231,7 +232,7 @@ def _check_kinds(template: Any, alert_kinds: Sequence[str]) -> None:
         )
 
 
-def _split(owner: User, feed: Feed, planned: Sequence[Planned], refused: list[Refusal], lock: bool = False) -> Registered:
+def _split(owner: User, feed: Feed, planned: Sequence[Planned], refused: list[FeatureFaults], lock: bool = False) -> Registered:
     """The planned queries, split by whether the feed has one of that name. Of a query that `owner` may not see only the taken name is shown."""
     if lock:
         # Under the row's lock no other registration can take one of the names meanwhile.
@@ -261,7 +262,7 @@ def _store(made: Sequence[Planned], owner: User, feed: Feed, **common: Any) -> l
     Query.derives_from.through.objects.bulk_create(links, batch_size=1000)
     feed_version = next_version(feed)
     add_versions([(query, one.ready) for query, one in zip(queries, made, strict=True)], feed_version, owner)
-    namesakes_follow(feed=feed, names=[one.name for one in made], feed_version=feed_version, user=owner)
+    rebind_by_name(feed=feed, names=[one.name for one in made], feed_version=feed_version, user=owner)
     return queries
 
 

@@ -189,7 +189,7 @@ def dependents(queries: Iterable[int]) -> list[Query]:
     return [dependents[pk] for pk in in_order(edges) if pk in dependents and pk not in roots]
 
 
-def out_of_sight(among: Sequence[int] | None = None) -> dict[Feed, list[int]]:
+def not_visible_to_owner(among: Sequence[int] | None = None) -> dict[Feed, list[int]]:
     """Running queries that derive from one that their owner may not see, by feed; `among` those that derive from these, null: all."""
     links = Query.derives_from.through.objects.exclude(to_query__owner=F("from_query__owner")).exclude(
         Exists(Membership.objects.filter(user=OuterRef("from_query__owner"), team=OuterRef("to_query__team")))

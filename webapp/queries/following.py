@@ -14,7 +14,7 @@ from django.utils import timezone
 from engine.derive import sources_of
 from webapp.accounts.models import User
 from webapp.feeds.models import Feed
-from webapp.queries.derivation import Graph, chosen, dependents, derive_faults, named_by, out_of_sight, seen_by_owner, with_upstream
+from webapp.queries.derivation import Graph, chosen, dependents, derive_faults, named_by, not_visible_to_owner, seen_by_owner, with_upstream
 from webapp.queries.models import Query, QueryStop
 from webapp.queries.references import frozen
 from webapp.queries.versions import add_versions, end_versions
@@ -30,7 +30,7 @@ def dependents_follow(*, changed: Sequence[int], feed_version: int, user: User |
     _follow(dependents(changed), feed_version, user)
 
 
-def namesakes_follow(*, feed: Feed, names: Sequence[str], feed_version: int, user: User) -> None:
+def rebind_by_name(*, feed: Feed, names: Sequence[str], feed_version: int, user: User) -> None:
     """Queries that derived from removed ones of these names derive from the new ones. To be called like `dependents_follow`."""
     gone = Query.objects.filter(feed=feed, name__in=names, deleted_at__isnull=False, derived_by__isnull=False)
     dependents_follow(changed=list(gone.values_list("pk", flat=True)), feed_version=feed_version, user=user)
@@ -38,17 +38,17 @@ def namesakes_follow(*, feed: Feed, names: Sequence[str], feed_version: int, use
 
 def follow_sharing(*, query: Query, feed_version: int, user: User) -> None:
     """The sharing of the query changed: queries that derive from it stop, or continue. To be called like `dependents_follow`."""
-    blind = [pk for ids in out_of_sight([query.pk]).values() for pk in ids]
+    hidden_sources = [pk for ids in not_visible_to_owner([query.pk]).values() for pk in ids]
     waiting = [one.pk for one in query.derived_by.filter(deleted_at=None, enabled=True).prefetch_related("stops") if one.stopped is not None]
-    versions_renew([*blind, *waiting], feed_version, user)
+    versions_renew([*hidden_sources, *waiting], feed_version, user)
 
 
 def versions_renew(queries: Sequence[int], feed_version: int, user: User | None) -> None:
     """New versions of queries that derive from others, and of all that derives from them. To be called like `dependents_follow`."""
     above = Links.objects.filter(from_query__in=queries).values_list("to_query", flat=True)
-    meant = {*queries, *(one.pk for one in dependents(queries))}
+    affected = {*queries, *(one.pk for one in dependents(queries))}
     below = dependents(list(above)) if queries else []
-    _follow([one for one in below if one.pk in meant], feed_version, user)
+    _follow([one for one in below if one.pk in affected], feed_version, user)
 
 
 def _follow(queries: Sequence[Query], feed_version: int, user: User | None) -> None:

@@ -24,9 +24,9 @@ from webapp.audit.services import record, record_all
 from webapp.config.faults import OverQuota
 from webapp.feeds.models import Feed
 from webapp.feeds.selectors import regions_of_feed
-from webapp.queries.derivation import derive_faults, out_of_sight, refuse_if_derived_from, seen_by_owner, upstream_of, with_upstream
+from webapp.queries.derivation import derive_faults, not_visible_to_owner, refuse_if_derived_from, seen_by_owner, upstream_of, with_upstream
 from webapp.queries.families import kinds_of
-from webapp.queries.following import dependents_follow, follow_sharing, namesakes_follow, versions_renew
+from webapp.queries.following import dependents_follow, follow_sharing, rebind_by_name, versions_renew
 from webapp.queries.models import Calls, Query, QueryStop, Severity
 from webapp.queries.references import frozen, named_regions, stands_alone
 from webapp.queries.selectors import names_used, queries_held, rate_faults
@@ -96,7 +96,7 @@ def query_register(  # noqa: PLR0913 -- the columns of a query, each by its name
         query.regions.set(names_used(feed, named_regions(specification), user=owner))
         query.derives_from.set(upstream_of(feed=feed, document=specification, user=owner).values())
     add_versions([(query, ready)], feed_version, owner)
-    namesakes_follow(feed=feed, names=[name], feed_version=feed_version, user=owner)
+    rebind_by_name(feed=feed, names=[name], feed_version=feed_version, user=owner)
     # Within this transaction: a separate one would need another write to disk.
     record("query.create", query)
     return query
@@ -152,7 +152,7 @@ def _register_plain(owner: User, feed: Feed, documents: Mapping[int, Mapping[str
         [Query(owner=owner, feed=feed, family=one["specification"]["family"], **one) for one in documents.values()], batch_size=500
     )
     add_versions([(query, query.specification) for query in queries], feed_version, owner)
-    namesakes_follow(feed=feed, names=names, feed_version=feed_version, user=owner)
+    rebind_by_name(feed=feed, names=names, feed_version=feed_version, user=owner)
     record_all("query.create", queries)
     return dict(zip(documents, queries, strict=True))
 
@@ -192,8 +192,8 @@ def query_edit(*, query: Query, user: User, stop_dependents: bool = False, **cha
         quota_check("queries", team=team, more=1, held=queries_held)
     specification = changes.get("specification", query.specification)
     # Stored regions that the editor cannot see, but that the query named before, may stay in it.
-    wakes = not query.enabled and changes.get("enabled") is True
-    ready, _ = checked_specification(query.feed, specification, user, kept=query, derives=specification != before[0] or wakes)
+    is_switched_on = not query.enabled and changes.get("enabled") is True
+    ready, _ = checked_specification(query.feed, specification, user, kept=query, derives=specification != before[0] or is_switched_on)
     if "specification" in changes or "alert_kinds" in changes:
         _check_kinds(specification, changes.get("alert_kinds", query.alert_kinds))
     for field, value in changes.items():
@@ -206,7 +206,7 @@ def query_edit(*, query: Query, user: User, stop_dependents: bool = False, **cha
             query.version += 1
             add_versions([(query, ready)], feed_version, user)
     query.save()
-    if specification != before[0] or wakes:
+    if specification != before[0] or is_switched_on:
         query.derives_from.set(upstream_of(feed=query.feed, document=specification, user=user, kept=query).values())
     if (query.specification, query.enabled, query.name) != (*before, called):
         if query.name != called:
@@ -261,11 +261,11 @@ def query_stop(*, query_id: int, version: int, reason: str) -> str:
 
 def queries_stop_without_access() -> None:
     """Stops queries that derive from queries which their owner may no longer see, since members leave and owners change."""
-    for feed in out_of_sight():
+    for feed in not_visible_to_owner():
         with transaction.atomic():
             feed_version = next_version(feed)
             # Again, under the lock.
-            versions_renew(out_of_sight().get(feed, []), feed_version, None)
+            versions_renew(not_visible_to_owner().get(feed, []), feed_version, None)
 
 
 def checked_specification(feed: Feed, specification: Any, user: User, kept: Query | None = None, *, derives: bool = True) -> tuple[Any, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal, TypedDict
 
 from engine.sinks.answer_rows import AnswerFields, EvidenceItem
-from webapp.config.openapi import Length, StretchRead
+from webapp.config.openapi import Length, TimeRangeRead
 
 
 class PreviewedAnswer(AnswerFields):
@@ -15,7 +15,7 @@ class PreviewedAnswer(AnswerFields):
     evidence: list[EvidenceItem] | None
 
 
-class Preview(StretchRead):
+class Preview(TimeRangeRead):
     """What a query would have found: the newest of `total` answers. `truncated`: the stretch has more rows than a preview reads."""
 
     rows: int
@@ -60,7 +60,7 @@ class SandboxLane(TypedDict):
     intervals: list[SandboxInterval]
 
 
-class Sandbox(StretchRead):
+class Sandbox(TimeRangeRead):
     """A program over a stretch of history. `entities`: those that the lanes are restricted to; null: all.
 
     `absent`: inputs that the program names and no row of the stretch is; if there are any, `events` has the events of the stretch, frequent ones
@@ -108,7 +108,7 @@ class ProgressAnswer(TypedDict):
     entities: list[EntityProgress]
 
 
-class OccupancyCourse(StretchRead):
+class OccupancyCourse(TimeRangeRead):
     """`steps`: [t, how many are there from then on]."""
 
     rows: int

@@ -218,7 +218,7 @@ class JobDriver:
                     raise JobFailed("Spark's JVM ended")
                 if not stream.alive:
                     raise JobFailed(stream.failure())
-                self._look_after_feeds()
+                self._check_feeds()
                 if time.monotonic() - looked > 2.0:
                     looked = time.monotonic()
                     self._tolerating_outages(lambda: self._open_new_feeds(job, spark))
@@ -256,7 +256,7 @@ class JobDriver:
                 if run not in self._under_way and run.is_due():
                     self._under_way[run] = self.evaluating.submit(run.take)
 
-    def _look_after_feeds(self) -> None:
+    def _check_feeds(self) -> None:
         """Raises the error that ended a feed, unless it was deleted or moved to another job meanwhile: then only this feed ends."""
         for feed_id, run in list(self.runs.items()):
             try:

@@ -29,10 +29,10 @@ def stalls_report() -> None:
     for head in FeedHead.objects.select_related("feed", "job").defer("queries"):
         with damage_isolated(head.feed):
             waiting = event_log(head.feed.name).waiting_since(head.last_seq)
-            _judge(head, None if waiting is None else datetime.fromtimestamp(waiting, UTC), head.feed_id in damaged)
+            _record_change(head, None if waiting is None else datetime.fromtimestamp(waiting, UTC), head.feed_id in damaged)
 
 
-def _judge(head: FeedHead, waiting: datetime | None, is_damaged: bool) -> None:
+def _record_change(head: FeedHead, waiting: datetime | None, is_damaged: bool) -> None:
     now = timezone.now()
     since = None if waiting is None else max(waiting, head.updated_at or waiting)
     if since is not None and now - since >= STANDS_STILL:

@@ -37,7 +37,7 @@ def strait() -> tuple[Strait, dict[str, Any]]:
 
 def test_the_pursuit_is_found_and_no_other(strait: tuple[Strait, dict[str, Any]]) -> None:
     world, regions = strait
-    truth = next(happening for happening in world.truth(10 * HOUR, 11 * HOUR) if happening.kind == "pursuit")
+    truth = next(event for event in world.truth(10 * HOUR, 11 * HOUR) if event.kind == "pursuit")
     rows = world.rows(truth.start, truth.end)
     found = answers(query("strait", "encounters", regions), feed_of("strait"), stamped("strait", rows))
     pursuits = [fact for fact in found if fact[0] == "pursuit"]
@@ -48,11 +48,11 @@ def test_the_pursuit_is_found_and_no_other(strait: tuple[Strait, dict[str, Any]]
 def test_every_passage_of_the_closed_area_is_found(strait: tuple[Strait, dict[str, Any]]) -> None:
     world, regions = strait
     start, end = 10 * HOUR, 11 * HOUR
-    smugglers = pa.array([vessel.name for vessel in world.vessels if vessel.happenings and vessel.happenings[0].kind == "passage"])
+    smugglers = pa.array([vessel.name for vessel in world.vessels if vessel.truth_events and vessel.truth_events[0].kind == "passage"])
     rows = world.rows(start, end)
     rows = rows.filter(pa.compute.is_in(rows["entity"], value_set=smugglers))
     found = answers(query("strait", "traffic", regions), feed_of("strait"), stamped("strait", rows))
-    passages = [happening for happening in world.truth(start + 600_000, end - 600_000) if happening.kind == "passage"]
+    passages = [event for event in world.truth(start + 600_000, end - 600_000) if event.kind == "passage"]
     illegal = [(entities, since, until) for kind, entities, _, since, until in found if kind == "illegalShipping" and until is not None]
     assert len(passages) > 2
     for passage in passages:

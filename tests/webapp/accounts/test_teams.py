@@ -157,7 +157,7 @@ def test_objects_of_a_removed_member_go_to_another_member(
     Membership.objects.create(user=people.owner, team=people.harbour, role="operator")
     admin = client_of(people.admin)
     owner = f"{team}members/{people.owner.pk}/"
-    assert admin.post(f"{owner}transfer", {"to": people.stranger.pk}).status_code == 400, "the heir is of the team"
+    assert admin.post(f"{owner}transfer", {"to": people.stranger.pk}).status_code == 400, "the new owner is of the team"
     left = admin.delete(f"{owner}?to={people.analyst.pk}")
     assert left.status_code == 204, left.content
     for thing in (feed, region, query):

@@ -15,7 +15,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 
 from webapp.config.rotation import check_keys, secrets_rotate
-from webapp.config.secrets_at_rest import KeyDoesNotFit, seal, unseal
+from webapp.config.secrets_at_rest import KeyDoesNotFit, decrypt, encrypt
 from webapp.platform.folders import ROOT
 from webapp.platform.postgres import with_database
 
@@ -84,7 +84,7 @@ def test_a_rotation_to_a_new_key_makes_the_old_one_unnecessary(channel: Any, aut
     assert (found.url, found.secret, found.old_secret) == clear
     assert all(stored()[name] != before[name] for name in before)
     authenticator.refresh_from_db()
-    assert unseal(authenticator.data["secret"]) == "JBSWY3DPEHPK3PXP"
+    assert decrypt(authenticator.data["secret"]) == "JBSWY3DPEHPK3PXP"
     entry = Entry.objects.get(action="secrets.rotate")
     assert entry.detail["rows"] >= 2 and entry.means == "command"
 
@@ -106,23 +106,23 @@ def test_a_rotation_rewrites_values_of_an_older_cipher(channel: Any, authenticat
 def test_altered_values_and_values_of_another_key_are_rejected(settings: Any) -> None:
     """AES-256-GCM detects it: 11.3.2 of OWASP ASVS 5."""
     settings.SECRETS_KEYS = [OLD]
-    sealed = seal("a secret of a channel")
-    assert len(sealed) > 5 + (12 + 16 + 21) * 4 / 3 - 1, "nonce, text and tag"
-    for place in (6, len(sealed) // 2, len(sealed) - 4):
+    encrypted = encrypt("a secret of a channel")
+    assert len(encrypted) > 5 + (12 + 16 + 21) * 4 / 3 - 1, "nonce, text and tag"
+    for place in (6, len(encrypted) // 2, len(encrypted) - 4):
         with pytest.raises(KeyDoesNotFit):
-            unseal(sealed[:place] + ("A" if sealed[place] != "A" else "B") + sealed[place + 1 :])
-    for broken in ("gcm1:", "gcm1:AAAA", "gcm1:ö", sealed.removeprefix("gcm1:"), "plain"):
+            decrypt(encrypted[:place] + ("A" if encrypted[place] != "A" else "B") + encrypted[place + 1 :])
+    for broken in ("gcm1:", "gcm1:AAAA", "gcm1:ö", encrypted.removeprefix("gcm1:"), "plain"):
         with pytest.raises(KeyDoesNotFit):
-            unseal(broken)
+            decrypt(broken)
 
 
 def test_the_first_cipher_encrypts_new_values(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from webapp.config import algorithms, secrets_at_rest
 
     settings.SECRETS_KEYS = [OLD]
-    before = seal("kept")
+    before = encrypt("kept")
     monkeypatch.setattr(secrets_at_rest, "CIPHERS", algorithms.CIPHERS[::-1])
-    assert seal("kept").startswith("gAAAA") and unseal(before) == "kept"
+    assert encrypt("kept").startswith("gAAAA") and decrypt(before) == "kept"
 
 
 def test_a_rotation_without_the_old_key_changes_nothing(channel: Any, settings: Any) -> None:
@@ -144,7 +144,7 @@ def test_invalid_keys_are_reported(settings: Any, keys: list[str], message: str)
 
 def test_a_generated_key_works(settings: Any) -> None:
     settings.SECRETS_KEYS = [secrets.token_urlsafe(32)]
-    assert unseal(seal("grüße")) == "grüße" and seal("x") != seal("x") and seal("") == ""
+    assert decrypt(encrypt("grüße")) == "grüße" and encrypt("x") != encrypt("x") and encrypt("") == ""
 
 
 def test_the_migration_encrypts_values_stored_in_clear(transactional_db: None, people: SimpleNamespace) -> None:

@@ -11,7 +11,7 @@ from rest_framework.test import APIClient
 
 from tests.webapp.answers import a_head
 from tests.webapp.detections.test_api import put
-from webapp.demo.simulation.world import Happening
+from webapp.demo.simulation.world import TruthEvent
 from webapp.demo.simulation.worlds import WORLDS, world
 from webapp.demo.truth import PAUSE_MS, compare, pauses
 from webapp.feeds.models import Feed
@@ -25,7 +25,7 @@ HOUR = 3_600_000
 
 
 def test_missed_and_wrong_answers_are_counted(query: Query) -> None:
-    theft, later = (Happening("theft", (tag,), None, NOW, NOW + 1000) for tag in ("a", "b"))
+    theft, later = (TruthEvent("theft", (tag,), None, NOW, NOW + 1000) for tag in ("a", "b"))
     right, wrong, again = put(query, "a", NOW, NOW + 900), put(query, "z", NOW, NOW), put(query, "a", NOW + HOUR, NOW + HOUR)
     score = compare([theft, later], [theft, later], [right, wrong, again])
     assert (score.happened, score.found, score.reported, score.right) == (2, 1, 3, 1)
@@ -35,7 +35,7 @@ def test_missed_and_wrong_answers_are_counted(query: Query) -> None:
 
 
 def test_an_answer_without_entities_is_about_those_in_its_evidence(query: Query) -> None:
-    pallet = Happening("unescorted", ("pallet",), None, NOW, NOW)
+    pallet = TruthEvent("unescorted", ("pallet",), None, NOW, NOW)
     answer = put(query, "", NOW, NOW, evidence=[{"variable": "P", "entity": "pallet", "t": NOW, "x": None, "y": None}])
     assert compare([pallet], [pallet], [answer]).found == 1
 
@@ -52,7 +52,7 @@ def ocean(people: SimpleNamespace) -> tuple[Feed, Query]:
     return feed, query
 
 
-def settled_fronts() -> list[Happening]:
+def settled_fronts() -> list[TruthEvent]:
     fronts = [one for one in world("ocean").truth(NOW - 3 * HOUR, NOW) if one.kind == "front"]
     return [one for one in fronts if one.start >= NOW - 3 * HOUR and one.end < NOW - 60_000]
 
@@ -86,7 +86,7 @@ def test_answers_missed_while_the_simulator_paused_are_not_counted(people: Simpl
     assert stopped - PAUSE_MS < pause[0] < stopped and started <= pause[1] < started + PAUSE_MS
     afterwards = [one for one in others if one.start > pause[1]]
     assert len(afterwards) >= 2 and second.start < pause[1]
-    # Of the happenings after the pause one was reported, and one of those that the pause interrupted.
+    # Of the events after the pause one was reported, and one of those that the pause interrupted.
     for front in (afterwards[0], second):
         put(query, front.entities[0], front.start, front.end)
     (score,) = scores(client_of(people.viewer), "ocean")

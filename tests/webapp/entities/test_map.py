@@ -74,7 +74,7 @@ def test_concurrent_reads_of_history_by_one_user_are_limited(
     """Each reads up to two million rows into the web process."""
     monkeypatch.setattr(places, "WAIT_S", 0.0)
     asked = f"{YARD}/{address}from=0&to=9000"
-    with places.asked_by(lambda: people.viewer.pk), READS.place(), READS.place():
+    with places.requested_by(lambda: people.viewer.pk), READS.place(), READS.place():
         refused = client_of(people.viewer).get(asked)
         assert (refused.status_code, refused.get("Retry-After")) == (503, "10")
         assert client_of(people.owner).get(asked).status_code == 200

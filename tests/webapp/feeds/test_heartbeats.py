@@ -1,4 +1,4 @@
-"""Heartbeats move a silent feed's clock, and upkeep compacts only what is settled and processed."""
+"""Heartbeats move a silent feed's clock, and maintenance compacts only what is settled and processed."""
 
 import pyarrow as pa
 import pytest
@@ -8,8 +8,8 @@ from engine.sources.segments import list_segments
 from webapp.feeds.heartbeats import UNDER_WAY_MS, Heartbeats
 from webapp.feeds.ingest import Delivery, ingest
 from webapp.feeds.logs import event_log
+from webapp.feeds.maintenance import feed_maintain
 from webapp.feeds.models import Feed, IngestCounter
-from webapp.feeds.upkeep import feed_upkeep
 from webapp.jobs.models import FeedHead
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
@@ -55,23 +55,23 @@ def test_heartbeats_of_a_long_silence_are_rarer(feed: Feed) -> None:
     assert len(beats) < 160
 
 
-def test_upkeep_compacts_only_processed_rows(feed: Feed) -> None:
+def test_maintenance_compacts_only_processed_rows(feed: Feed) -> None:
     head, log = FeedHead.objects.filter(feed=feed), event_log(feed.name)
     for n in range(6):
         send(feed, NOW + n)
-    feed_upkeep(feed=feed)
+    feed_maintain(feed=feed)
     assert len(list_segments(log.live)) == 6, "no job has processed anything"
     head.update(checkpoint=1, last_batch=0, last_seq=2)
-    feed_upkeep(feed=feed)
+    feed_maintain(feed=feed)
     assert [s.first_seq for s in list_segments(log.live)] == [3, 4, 5]
     assert [t for _, t in rows(feed)] == [NOW + n for n in range(6)]
 
 
-def test_upkeep_drops_what_is_older_than_the_feed_keeps(feed: Feed) -> None:
+def test_maintenance_drops_what_is_older_than_the_feed_keeps(feed: Feed) -> None:
     feed.ahead = None
     log = event_log(feed.name)
     for t in (NOW - 100 * 3_600_000, NOW):
         send(feed, t)
         log.compact(log.end[0] - 1)
-    feed_upkeep(feed=feed)
+    feed_maintain(feed=feed)
     assert [t for _, t in rows(feed)] == [NOW]

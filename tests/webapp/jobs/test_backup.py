@@ -23,9 +23,9 @@ from tests.crash.outage import pointed_at
 from webapp.detections.models import Detection
 from webapp.feeds.ingest import Delivery, ingest
 from webapp.feeds.logs import states_of
+from webapp.feeds.maintenance import feed_maintain
 from webapp.feeds.models import Feed, IngestCounter
 from webapp.feeds.recent import log_of
-from webapp.feeds.upkeep import feed_upkeep
 from webapp.jobs.models import FeedHead
 from webapp.platform import backup
 from webapp.platform.backup import BackupError, unpack
@@ -57,7 +57,7 @@ class Stream(threading.Thread):
                 ingest(self.feed, Delivery(pa.Table.from_pylist(rows, schema=row_schema(self.feed.engine_feed())), key=f"k{self.rounds}"))
                 processor.process()
                 if self.rounds % 5 == 4:
-                    feed_upkeep(feed=self.feed)
+                    feed_maintain(feed=self.feed)
                 self.rounds += 1
         except Exception as error:
             self.error = error

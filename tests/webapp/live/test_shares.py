@@ -88,7 +88,7 @@ def test_an_invalid_link_is_refused(change: str, world: SimpleNamespace) -> None
             world.people.operator.is_active = False
             world.people.operator.save()
         case "maker left the team":
-            member_remove(member=world.people.operator.memberships.get(), heir=None)
+            member_remove(member=world.people.operator.memberships.get(), new_owner=None)
         case "made up":
             text = "x" + text
         case "cut":

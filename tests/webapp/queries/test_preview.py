@@ -123,11 +123,11 @@ def test_one_user_cannot_use_all_preview_slots(
 ) -> None:
     monkeypatch.setattr(places, "WAIT_S", 0.05)
     with ExitStack() as held:
-        with places.asked_by(lambda: people.owner.pk):
+        with places.requested_by(lambda: people.owner.pk):
             for _ in range(places.OF_ONE_USER):
                 held.enter_context(ENGINE.places.place())
         assert ask(client_of(people.owner)).status_code == 503
-        with places.asked_by(lambda: people.viewer.pk), ENGINE.places.place():
+        with places.requested_by(lambda: people.viewer.pk), ENGINE.places.place():
             pass  # Another user is answered meanwhile.
         token = token_create(user=people.owner, name="t", scopes=["read", "write"]).text
         by_token = APIClient(HTTP_AUTHORIZATION=f"Bearer {token}")

@@ -2,7 +2,8 @@ from typing import Any
 
 from django.db import migrations
 
-from webapp.config.secrets_at_rest import SealedCharField, SealedURLField, seal, unseal
+from webapp.config import secrets_at_rest
+from webapp.config.secrets_at_rest import EncryptedCharField, EncryptedURLField
 
 
 def _each(schema_editor: Any, how: Any) -> None:
@@ -14,19 +15,19 @@ def _each(schema_editor: Any, how: Any) -> None:
 
 
 def encrypt(apps: Any, schema_editor: Any) -> None:
-    _each(schema_editor, seal)
+    _each(schema_editor, secrets_at_rest.encrypt)
 
 
 def decrypt(apps: Any, schema_editor: Any) -> None:
-    _each(schema_editor, unseal)
+    _each(schema_editor, secrets_at_rest.decrypt)
 
 
 class Migration(migrations.Migration):
     dependencies = [("alerts", "0002_channel_all_queries")]
 
     operations = [
-        migrations.AlterField("channel", "url", SealedURLField(max_length=500)),
-        migrations.AlterField("channel", "secret", SealedCharField(max_length=100, editable=False)),
-        migrations.AlterField("channel", "old_secret", SealedCharField(max_length=100, blank=True, editable=False)),
+        migrations.AlterField("channel", "url", EncryptedURLField(max_length=500)),
+        migrations.AlterField("channel", "secret", EncryptedCharField(max_length=100, editable=False)),
+        migrations.AlterField("channel", "old_secret", EncryptedCharField(max_length=100, blank=True, editable=False)),
         migrations.RunPython(encrypt, decrypt),
     ]

@@ -22,6 +22,6 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name="channel",
             name="url",
-            field=webapp.config.secrets_at_rest.SealedURLField(blank=True, max_length=500),
+            field=webapp.config.secrets_at_rest.EncryptedURLField(blank=True, max_length=500),
         ),
     ]

@@ -19,6 +19,6 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name="channel",
             name="url",
-            field=webapp.config.secrets_at_rest.SealedCharField(blank=True, max_length=500),
+            field=webapp.config.secrets_at_rest.EncryptedCharField(blank=True, max_length=500),
         ),
     ]

@@ -19,7 +19,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="channel",
             name="browser_keys",
-            field=webapp.config.secrets_at_rest.SealedCharField(blank=True, max_length=200),
+            field=webapp.config.secrets_at_rest.EncryptedCharField(blank=True, max_length=200),
         ),
         migrations.AlterField(
             model_name="channel",
@@ -40,6 +40,6 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name="channel",
             name="url",
-            field=webapp.config.secrets_at_rest.SealedCharField(blank=True, max_length=1000),
+            field=webapp.config.secrets_at_rest.EncryptedCharField(blank=True, max_length=1000),
         ),
     ]

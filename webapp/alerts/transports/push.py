@@ -69,7 +69,7 @@ def send(delivery: Delivery, now: datetime) -> Answer:
         "Content-Encoding": "aes128gcm",
         "Content-Type": "application/octet-stream",
         "TTL": str(KEPT_SECONDS),
-        "Urgency": "high" if _is_grave(delivery) else "normal",
+        "Urgency": "high" if _is_urgent(delivery) else "normal",
         "Topic": delivery.webhook_id.hex,
         **_signed(parts),
     }
@@ -104,7 +104,7 @@ def _shown(text: str) -> str:
     return "".join(sign if sign.isprintable() or sign == "\n" else " " for sign in text)
 
 
-def _is_grave(delivery: Delivery) -> bool:
+def _is_urgent(delivery: Delivery) -> bool:
     return any(alert["severity"] in ("high", "critical") for alert in json.loads(delivery.body)["data"].get("alerts", []))
 
 

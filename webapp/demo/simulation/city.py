@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from webapp.demo.simulation.journeys import Floats, Ints, Journey, Journeys, Plane, Point, Schedule, Wobble, course
 from webapp.demo.simulation.roads import CENTRE, LINES, Node, Roads
-from webapp.demo.simulation.world import Happening, Place
+from webapp.demo.simulation.world import Place, TruthEvent
 
 PLANE = Plane(7.46, 51.96)
 CARS, GARAGES, ADVERTISEMENTS = 2_000, 60, 200
@@ -84,19 +84,19 @@ class City:
 
     # -- what is true -------------------------------------------------------------------------------------------------------------
 
-    def truth(self, start: int, end: int) -> list[Happening]:
+    def truth(self, start: int, end: int) -> list[TruthEvent]:
         """Which cars truly call at which garage or bank, the times between which they stand inside (at rate 1), and the suspect's tours."""
         names = self.names.to_pylist()
-        visits = [Happening("visit", (names[car],), stop.place, stop.arrive, stop.leave) for car, stop in self.journeys.stops(start, end)]
+        visits = [TruthEvent("visit", (names[car],), stop.place, stop.arrive, stop.leave) for car, stop in self.journeys.stops(start, end)]
         return sorted([*visits, *self._tours(start, end)], key=lambda one: (one.start, one.kind, one.entities))
 
-    def _tours(self, start: int, end: int) -> list[Happening]:
+    def _tours(self, start: int, end: int) -> list[TruthEvent]:
         """From the suspect's call at the first bank to the one at the last."""
         suspect = CARS - 1
         journey, phase, period = self.journeys.journeys[suspect], int(self.journeys.phase[suspect]), int(self.journeys.period[suspect])
         first, last = journey.stops[0].arrive, journey.stops[-1].leave
         begins = range(phase + first + ((start - phase - last) // period + 1) * period, end, period)
-        return [Happening("tour", (self.names[suspect].as_py(),), None, at, at + last - first) for at in begins]
+        return [TruthEvent("tour", (self.names[suspect].as_py(),), None, at, at + last - first) for at in begins]
 
     def places(self) -> list[Place]:
         """Garages, advertisement areas, banks and what the cameras see as regions."""
@@ -177,21 +177,21 @@ class City:
         return areas
 
     def _journey(self, chance: np.random.Generator) -> Journey:
-        """From home over a few errands, perhaps a garage, and home again."""
+        """From home over a few stops, perhaps a garage, and home again."""
         home = self._node(chance)
         journey, here, speed_factor = Journey(self.roads.point(home)), home, chance.uniform(0.85, 1.15)
-        errands: list[Node | Garage] = [self._node(chance) for _ in range(int(chance.integers(2, 5)))]
+        stops: list[Node | Garage] = [self._node(chance) for _ in range(int(chance.integers(2, 5)))]
         if chance.random() < VISITORS:
-            errands.insert(int(chance.integers(0, len(errands) + 1)), self.garages[int(chance.integers(GARAGES))])
-        for errand in [*errands, home]:
-            if isinstance(errand, Garage):
-                self._drive(journey, here, errand.a, speed_factor, chance)
-                self._call_at(journey, errand, speed_factor, chance)
-                here = errand.b
+            stops.insert(int(chance.integers(0, len(stops) + 1)), self.garages[int(chance.integers(GARAGES))])
+        for stop in [*stops, home]:
+            if isinstance(stop, Garage):
+                self._drive(journey, here, stop.a, speed_factor, chance)
+                self._call_at(journey, stop, speed_factor, chance)
+                here = stop.b
             else:
-                self._drive(journey, here, errand, speed_factor, chance)
-                here = errand
-                if errand is not home:
+                self._drive(journey, here, stop, speed_factor, chance)
+                here = stop
+                if stop is not home:
                     journey.wait(int(chance.integers(10_000, 120_000)))
         journey.wait(int(chance.integers(10_000, 60_000)))
         return journey

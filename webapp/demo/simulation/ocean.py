@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from webapp.demo.simulation.journeys import METRES_PER_DEGREE, Floats, Ints, Schedule, Wobble
-from webapp.demo.simulation.world import Happening, Place
+from webapp.demo.simulation.world import Place, TruthEvent
 
 LONGITUDES = (137.0, 147.0, 156.0, 165.0, 180.0, -170.0, -155.0, -140.0, -125.0, -110.0, -95.0)
 LATITUDES = (8.0, 5.0, 2.0, 0.0, -2.0, -5.0, -8.0)
@@ -118,12 +118,12 @@ class Ocean:
         waves: Floats = 0.7 * np.sin(day + self._phase[:, buoy]) + 0.3 * np.sin(short + 2.0 * self._phase[:, buoy])
         return waves
 
-    def truth(self, start: int, end: int) -> list[Happening]:
+    def truth(self, start: int, end: int) -> list[TruthEvent]:
         """Spells, with the buoys that lie in them; fronts, with the buoy at which each begins and the one that it reaches; and cold water."""
-        spells = [Happening("spell", self._at(place, -2.0, 2.0), None, a, b) for place, a, b in self.spells.between(start, end)]
+        spells = [TruthEvent("spell", self._at(place, -2.0, 2.0), None, a, b) for place, a, b in self.spells.between(start, end)]
         reached = [(place, a, b + FRONT_LAG_MS) for place, a, b in self.fronts.between(start - FRONT_LAG_MS, end)]
-        fronts = [Happening("front", self._at(place, 2.0, 5.0)[::-1], None, a, b) for place, a, b in reached if b > start]
-        cold = [Happening("upwelling", self._at(place, -5.0, -5.0), None, a, b) for place, a, b in self.upwellings.between(start, end)]
+        fronts = [TruthEvent("front", self._at(place, 2.0, 5.0)[::-1], None, a, b) for place, a, b in reached if b > start]
+        cold = [TruthEvent("upwelling", self._at(place, -5.0, -5.0), None, a, b) for place, a, b in self.upwellings.between(start, end)]
         return sorted([*spells, *fronts, *cold], key=lambda one: (one.start, one.kind, one.entities))
 
     def _at(self, meridian: int, south: float, north: float) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from webapp.demo.simulation.journeys import Floats, Ints, Journey, Journeys, Point, Wobble
 from webapp.demo.simulation.plans import PIXELS_PER_M, Colour, Drawing
-from webapp.demo.simulation.world import Happening, Place, again
+from webapp.demo.simulation.world import Place, TruthEvent, again
 
 WIDTH, HEIGHT = 960.0, 576.0
 """Pixels; PIXELS_PER_M of them are a metre."""
@@ -59,7 +59,7 @@ class Role:
         self.journey = Journey(at)
         if start:
             self.journey.wait(start)
-        self.doings: list[tuple[int, int, str]] = []
+        self.activities: list[tuple[int, int, str]] = []
         """From, to, activity: one after the other, without a break."""
 
     @property
@@ -74,10 +74,10 @@ class Role:
         """Straight from point to point at `pace` pixels a second."""
         start = self.now
         self.journey.follow(points, pace)
-        self.doings.append((start, self.now, activity))
+        self.activities.append((start, self.now, activity))
 
     def stay(self, milliseconds: int, activity: str = "active") -> None:
-        self.doings.append((self.now, self.now + milliseconds, activity))
+        self.activities.append((self.now, self.now + milliseconds, activity))
         self.journey.wait(milliseconds)
 
     def leave(self, gate: Point, pace: float, activity: str = "walking") -> None:
@@ -90,7 +90,7 @@ class Scene:
     """Roles that belong together, and what happens among them; `phase` is when the scene begins in each cycle."""
 
     roles: tuple[Role, ...]
-    happenings: tuple[Happening, ...]
+    truth_events: tuple[TruthEvent, ...]
     apart: tuple[tuple[int, int], ...] = ()
     """Places in `roles` of those who keep apart though they are in one scene."""
     phase: int = 0
@@ -110,25 +110,25 @@ class Plaza:
         self.names = pa.array([role.name for role in roles])
         self.journeys = Journeys([_whole(role.journey) for role in roles], phase)
         self.wobble = Wobble(chance, np.full(len(roles), ERROR))
-        doings = [(n * CYCLE_MS + a, n * CYCLE_MS + b, ACTIVITIES.index(what)) for n, role in enumerate(roles) for a, b, what in role.doings]
+        activities = [(n * CYCLE_MS + a, n * CYCLE_MS + b, ACTIVITIES.index(what)) for n, role in enumerate(roles) for a, b, what in role.activities]
         tracks: Floats = np.stack([_track(role, scene.phase) for scene in self.scenes for role in scene.roles])
         called = self.names.to_pylist()
         self.gatherings = [*_crowds(called, tracks), *_rounds(called, tracks)]
-        self._from, self._to, self._what = np.array(doings, np.int64).T
+        self._from, self._to, self._what = np.array(activities, np.int64).T
 
     def rows(self, start: int, end: int, *, rate: float = 1.0) -> pa.Table:
         t = np.arange(-(-start // FRAME_MS) * FRAME_MS, end, FRAME_MS, dtype=np.int64)
         role = np.tile(np.arange(len(self.names), dtype=np.int64), len(t))
         t = np.repeat(t, len(self.names))
-        doing = self._doing(role, _inner(t, rate))
-        seen = doing >= 0
-        first = seen & (self._doing(role, _inner(t - FRAME_MS, rate)) < 0)
-        last = seen & (self._doing(role, _inner(t + FRAME_MS, rate)) < 0)
+        activity = self._activity(role, _inner(t, rate))
+        seen = activity >= 0
+        first = seen & (self._activity(role, _inner(t - FRAME_MS, rate)) < 0)
+        last = seen & (self._activity(role, _inner(t + FRAME_MS, rate)) < 0)
         x, y, speed = self._places(role[seen], t[seen], rate)
         nothing = np.full(int(seen.sum()), np.nan)
         parts = [
             self._table("coord", role[seen], t[seen], x, y, speed),
-            self._table(pa.array(ACTIVITIES).take(pa.array(self._what[doing[seen]])), role[seen], t[seen], nothing, nothing, nothing),
+            self._table(pa.array(ACTIVITIES).take(pa.array(self._what[activity[seen]])), role[seen], t[seen], nothing, nothing, nothing),
             *(self._table(event, role[some], t[some], *[nothing[: int(some.sum())]] * 3) for event, some in (("appear", first), ("disappear", last))),
         ]
         rows = pa.concat_tables(parts)
@@ -138,8 +138,8 @@ class Plaza:
         """Empty: the next frame shows everybody, and rows between two frames would belong to no scene."""
         return self.rows(t, t, rate=rate)
 
-    def _doing(self, role: Ints, t: Ints) -> Ints:
-        """Place in the list of all doings of what each role does at its `t`; -1 while it is not seen."""
+    def _activity(self, role: Ints, t: Ints) -> Ints:
+        """Place in the list of all activities of what each role does at its `t`; -1 while it is not seen."""
         since = (t - self.journeys.phase[role]) % CYCLE_MS + role * CYCLE_MS
         position = np.searchsorted(self._from, since, side="right") - 1
         return np.where((position >= 0) & (since < self._to[position]), position, -1)
@@ -155,14 +155,14 @@ class Plaza:
         events = pa.array([event] * len(t), pa.string()) if isinstance(event, str) else event
         return pa.table({"event": events, "entity": self.names.take(pa.array(role)), "t": t, **numbers})
 
-    def truth(self, start: int, end: int) -> list[Happening]:
+    def truth(self, start: int, end: int) -> list[TruthEvent]:
         """Visits, crowds at stands and rounds over them; greetings, meetings, walks together, fights; things left behind, until they are taken."""
-        happenings: list[Happening] = [one for first in self.gatherings for one in again(first, CYCLE_MS, start, end)]
+        truth_events: list[TruthEvent] = [one for first in self.gatherings for one in again(first, CYCLE_MS, start, end)]
         for scene in self.scenes:
-            for one in scene.happenings:
+            for one in scene.truth_events:
                 first = replace(one, start=scene.phase + one.start, end=scene.phase + one.end)
-                happenings += again(first, CYCLE_MS, start, end)
-        return sorted(happenings, key=lambda one: (one.start, one.kind, one.entities))
+                truth_events += again(first, CYCLE_MS, start, end)
+        return sorted(truth_events, key=lambda one: (one.start, one.kind, one.entities))
 
     def places(self) -> list[Place]:
         stands = [Place(name, _rectangle(*box), ("stand",)) for name, box in STANDS.items()]
@@ -219,7 +219,7 @@ def _track(role: Role, phase: int) -> Floats:
     """x and y at each frame of the cycle, of shape (2, frames); not a number while it is not seen."""
     since = (np.arange(0, CYCLE_MS, FRAME_MS) - phase) % CYCLE_MS
     t, x, y = np.array(role.journey.knots, np.float64).T
-    seen = (since >= role.doings[0][0]) & (since < role.doings[-1][1])
+    seen = (since >= role.activities[0][0]) & (since < role.activities[-1][1])
     return np.where(seen, [np.interp(since, t, x), np.interp(since, t, y)], np.nan)
 
 
@@ -252,7 +252,7 @@ def _visit(chance: np.random.Generator, name: str) -> Scene:
         arrived = role.now
         if place in STANDS:
             role.stay(_seconds(chance, 8, 60))
-            visits.append(Happening("visit", (name,), str(place), arrived, role.now))
+            visits.append(TruthEvent("visit", (name,), str(place), arrived, role.now))
         else:
             role.stay(_seconds(chance, 20, 50), "inactive")
     role.go([(role.at[0], float(chance.uniform(*AISLE)))], pace)
@@ -296,7 +296,7 @@ def _spans(holds: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
     return [(begin, min((end - begin) % holds.size for end in ends)) for begin in begins]
 
 
-def _crowds(names: Sequence[str], tracks: Floats) -> list[Happening]:
+def _crowds(names: Sequence[str], tracks: Floats) -> list[TruthEvent]:
     """From when to when at least CROWD are at one stand, all of whom are named; of one cycle."""
     found = []
     for stand in STANDS:
@@ -305,11 +305,11 @@ def _crowds(names: Sequence[str], tracks: Floats) -> list[Happening]:
             there = np.flatnonzero(inside[:, np.arange(begin, begin + length) % inside.shape[1]].any(axis=1))
             if length * FRAME_MS >= CROWD_MS:
                 guests = tuple(names[one] for one in there.tolist())
-                found.append(Happening("crowd", guests, stand, begin * FRAME_MS, (begin + length) * FRAME_MS))
+                found.append(TruthEvent("crowd", guests, stand, begin * FRAME_MS, (begin + length) * FRAME_MS))
     return found
 
 
-def _rounds(names: Sequence[str], tracks: Floats) -> list[Happening]:
+def _rounds(names: Sequence[str], tracks: Floats) -> list[TruthEvent]:
     """Who stays at a stand and then at another (or comes back in the next cycle), from the one stay's beginning until the other is one."""
     found = []
     inside = [_at_stand(tracks, stand) for stand in STANDS]
@@ -318,7 +318,7 @@ def _rounds(names: Sequence[str], tracks: Floats) -> list[Happening]:
         stays = [begin * FRAME_MS for begin, length in spans if length * FRAME_MS > STAY_MS]
         for first, second in pairwise([*stays, *(stay + CYCLE_MS for stay in stays[:1])]):
             if second - first <= ROUND_MS:
-                found.append(Happening("round", (name,), None, first, second + STAY_MS))
+                found.append(TruthEvent("round", (name,), None, first, second + STAY_MS))
     return found
 
 
@@ -343,8 +343,8 @@ def _meeting(chance: np.random.Generator, waiting: str, coming: str, together: b
     one.leave(gate if together else _gate(chance), pace)
     pair = (waiting, coming)
     end = min(one.now, other.now) if together else parted
-    walks = (Happening("moving", pair, None, parted, end),) if together else ()
-    return Scene((one, other), (Happening("greeting", pair, None, met, parted), Happening("meeting", pair, None, met, end), *walks))
+    walks = (TruthEvent("moving", pair, None, parted, end),) if together else ()
+    return Scene((one, other), (TruthEvent("greeting", pair, None, met, parted), TruthEvent("meeting", pair, None, met, end), *walks))
 
 
 def _company(chance: np.random.Generator, left: str, right: str) -> Scene:
@@ -353,7 +353,7 @@ def _company(chance: np.random.Generator, left: str, right: str) -> Scene:
     roles = Role(left, start), Role(right, (start[0] + BESIDE, start[1]))
     for role, aside in zip(roles, (0.0, BESIDE), strict=True):
         role.go([(start[0] + aside, y), (x + aside, y), (end[0] + aside, y), (end[0] + aside, end[1])], pace)
-    return Scene(roles, (Happening("moving", (left, right), None, 0, roles[0].now),))
+    return Scene(roles, (TruthEvent("moving", (left, right), None, 0, roles[0].now),))
 
 
 def _parcel(chance: np.random.Generator, owner: str, porter: str, bag: str) -> Scene:
@@ -374,7 +374,7 @@ def _parcel(chance: np.random.Generator, owner: str, porter: str, bag: str) -> S
     other.leave(_gate(chance), pace)
     thing = Role(bag, (x, y + 12), start=left)
     thing.stay(taken - left, "inactive")
-    return Scene((one, other, thing), (Happening("left-object", (owner, bag), None, left, taken),), apart=((0, 1),))
+    return Scene((one, other, thing), (TruthEvent("left-object", (owner, bag), None, left, taken),), apart=((0, 1),))
 
 
 def _fight(chance: np.random.Generator, victim: str, attacker: str) -> Scene:
@@ -394,7 +394,7 @@ def _fight(chance: np.random.Generator, victim: str, attacker: str) -> Scene:
     ended = one.now
     one.leave(_gate(chance), runs, "running")
     other.leave(_gate(chance), runs, "running")
-    return Scene((one, other), (Happening("fight", (victim, attacker), None, began, ended),))
+    return Scene((one, other), (TruthEvent("fight", (victim, attacker), None, began, ended),))
 
 
 def plan() -> bytes:

@@ -26,7 +26,7 @@ FEED_KEYS = ("name", "crs", "time", "tick", "lateness", "dedupe", "columns")
 class Scenario:
     """One demo feed: `feed` as `feed_create` takes it, its world, its regions, and its queries as `query_register` takes them.
 
-    A query's `truth` says which happenings of the world it reports (see `happenings_of`).
+    A query's `truth` says which ground-truth events it reports (see `truth_events_of`).
     """
 
     feed: dict[str, Any]
@@ -81,25 +81,25 @@ def _filled(template: Any, place: str) -> Any:
 
 @dataclass(frozen=True)
 class ReportingQueries:
-    """The queries of one family that report one kind of happening, each with the kind of its answers that does (null: all)."""
+    """The queries of one family that report one kind of ground-truth event, each with the kind of its answers that does (null: all)."""
 
-    happening: str
+    kind: str
     family: str
     queries: tuple[tuple[str, str | None], ...]
 
 
 def truth_of(feed: str, queries: Iterable[str]) -> list[ReportingQueries]:
-    """Which of these queries (names) report which kind of happening. What two families report is compared with each by itself."""
+    """Which of these queries (names) report which kind of ground-truth event. What two families report is compared with each by itself."""
     known = set(queries)
     roles: dict[tuple[str, str], list[tuple[str, str | None]]] = {}
     for query in read_scenario(feed).queries:
-        for kind, answers in happenings_of(query):
+        for kind, answers in truth_events_of(query):
             if query["name"] in known:
                 roles.setdefault((kind, query["specification"]["family"]), []).append((query["name"], answers))
     return [ReportingQueries(kind, family, tuple(reporting)) for (kind, family), reporting in roles.items()]
 
 
-def happenings_of(query: dict[str, Any]) -> list[tuple[str, str | None]]:
-    """The kinds of happenings that a scenario's query reports, each with the kind of answer that does; null: whatever it answers."""
+def truth_events_of(query: dict[str, Any]) -> list[tuple[str, str | None]]:
+    """The kinds of ground-truth events that a scenario's query reports, each with the kind of answer that does; null: whatever it answers."""
     truth = query.get("truth", {})
     return [(truth, None)] if isinstance(truth, str) else [(kind, answers) for answers, kind in truth.items()]

@@ -12,7 +12,7 @@ import pyarrow as pa
 import shapely
 
 from webapp.demo.simulation.journeys import Floats, Ints, Journey, Journeys, Plane, Point, Schedule, Wobble, course
-from webapp.demo.simulation.world import Happening, Place, again
+from webapp.demo.simulation.world import Place, TruthEvent, again
 
 PLANE = Plane(1.6, 51.0)
 KNOT = 1852 / 3600
@@ -62,7 +62,7 @@ class Vessel:
     name: str
     ship_type: str
     journey: Journey
-    happenings: tuple[Happening, ...] = ()
+    truth_events: tuple[TruthEvent, ...] = ()
     silences: tuple[tuple[int, int], ...] = ()
 
 
@@ -121,14 +121,14 @@ class Strait:
                 silent |= (vessel == who) & (since >= first) & (since < last)
         return silent
 
-    def truth(self, start: int, end: int) -> list[Happening]:
+    def truth(self, start: int, end: int) -> list[TruthEvent]:
         """Port calls; passages through the closed area, fishing in reserves, silences, delays, meetings at sea, pursuits."""
         names = self.names.to_pylist()
-        happenings = [Happening("call", (names[who],), stop.place, stop.arrive, stop.leave) for who, stop in self.journeys.stops(start, end)]
+        truth_events = [TruthEvent("call", (names[who],), stop.place, stop.arrive, stop.leave) for who, stop in self.journeys.stops(start, end)]
         for vessel, phase, period in zip(self.vessels, self.journeys.phase.tolist(), self.journeys.period.tolist(), strict=True):
-            for one in vessel.happenings:
-                happenings += again(replace(one, start=phase + one.start, end=phase + one.end), period, start, end)
-        return sorted(happenings, key=lambda one: (one.start, one.kind, one.entities))
+            for one in vessel.truth_events:
+                truth_events += again(replace(one, start=phase + one.start, end=phase + one.end), period, start, end)
+        return sorted(truth_events, key=lambda one: (one.start, one.kind, one.entities))
 
     def places(self) -> list[Place]:
         ports = [Place(name, _polygon(_around(_metres(at), 1_300, 12)), ("port",)) for name, at in PORTS.items()]
@@ -227,7 +227,7 @@ def _fishing(chance: np.random.Generator, name: str) -> Vessel:
         if all(map(_is_clear, inside.values())):
             break
     fished = [(reserve, first, last) for reserve, stays in inside.items() for first, last in stays if last - first > FISHED_MS]
-    return Vessel(name, "fishing", journey, tuple(Happening("illegal-fishing", (name,), *one) for one in fished))
+    return Vessel(name, "fishing", journey, tuple(TruthEvent("illegal-fishing", (name,), *one) for one in fished))
 
 
 FISHED_MS = 300_000
@@ -280,7 +280,7 @@ def _smuggler(chance: np.random.Generator, name: str, number: int) -> Vessel:
     for target in (far, start):
         journey.follow([across, target], speed)
         journey.wait(int(chance.integers(180_000, 480_000)))
-    passages = (Happening("passage", (name,), "Closed area", *stay) for stay in _stays(journey, CLOSED))
+    passages = (TruthEvent("passage", (name,), "Closed area", *stay) for stay in _stays(journey, CLOSED))
     return Vessel(name, "other", journey, tuple(passages))
 
 
@@ -297,7 +297,7 @@ def _silent(name: str, start: Point, drifts: bool) -> Vessel:
     journey.go((start[0] + 2_700, start[1] + 1_000), ahead)
     journey.close(ahead)
     kinds = ("gap", "suspicious-delay") if drifts else ("gap",)
-    return Vessel(name, "other", journey, tuple(Happening(kind, (name,), None, first, last) for kind in kinds), ((first, last),))
+    return Vessel(name, "other", journey, tuple(TruthEvent(kind, (name,), None, first, last) for kind in kinds), ((first, last),))
 
 
 MEETING_EVERY_MS = 1_500_000
@@ -316,7 +316,7 @@ def _meeting(one: str, other: str) -> Iterator[Vessel]:
         journey.close(speed)
         journey.wait(MEETING_EVERY_MS - journey.now)
         journeys.append(journey)
-    met = Happening("rendezvous", (one, other), None, max(first for first, _ in beside), min(last for _, last in beside))
+    met = TruthEvent("rendezvous", (one, other), None, max(first for first, _ in beside), min(last for _, last in beside))
     yield Vessel(one, "other", journeys[0], (met,))
     yield Vessel(other, "other", journeys[1])
 
@@ -335,5 +335,5 @@ def _pursuit(chance: np.random.Generator, fled: str, pursuer: str) -> Iterator[V
         chases.append((began + PURSUIT_LAG_MS, journey.now))
         _, here_x, here_y = journey.knots[-1]
         journey.follow([(here_x, here_y + 500), (here_x, here_y)], KNOT * 10)
-    yield Vessel(fled, "other", journey, tuple(Happening("pursuit", (pursuer, fled), None, *chase) for chase in chases))
+    yield Vessel(fled, "other", journey, tuple(TruthEvent("pursuit", (pursuer, fled), None, *chase) for chase in chases))
     yield Vessel(pursuer, "law enforcement", journey)

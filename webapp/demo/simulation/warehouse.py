@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from webapp.demo.simulation.plans import Colour, Drawing
-from webapp.demo.simulation.world import Happening, Place
+from webapp.demo.simulation.world import Place, TruthEvent
 
 WIDTH_M, HEIGHT_M = 60.0, 36.0
 READERS: dict[str, tuple[float, float]] = {
@@ -69,7 +69,7 @@ class Course:
     count: int
     period: int
     reads: Callable[[int, int], list[Read]]
-    happenings: Callable[[int, int], list[tuple[str, tuple[str, ...], int, int]]]
+    truth_events: Callable[[int, int], list[tuple[str, tuple[str, ...], int, int]]]
 
 
 class Warehouse:
@@ -192,14 +192,14 @@ class Warehouse:
 
     # -- what is true -------------------------------------------------------------------------------------------------------------
 
-    def truth(self, start: int, end: int) -> list[Happening]:
+    def truth(self, start: int, end: int) -> list[TruthEvent]:
         """Thefts, restless items, pallets without an escort, parcels that fell off, valuables without a guard, doors forced open."""
-        happenings = []
+        truth_events = []
         for course, thing, nth, began in self._rounds(start, end):
-            for kind, entities, first, last in course.happenings(thing, nth):
+            for kind, entities, first, last in course.truth_events(thing, nth):
                 if began + first < end and began + last >= start:
-                    happenings.append(Happening(kind, entities, None, began + first, began + last))
-        return sorted(happenings, key=lambda one: (one.start, one.kind, one.entities))
+                    truth_events.append(TruthEvent(kind, entities, None, began + first, began + last))
+        return sorted(truth_events, key=lambda one: (one.start, one.kind, one.entities))
 
     def places(self) -> list[Place]:
         return [Place(name, _rectangle(*box), ("zone",)) for name, box in ZONES.items()]

@@ -19,7 +19,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Happening:
+class TruthEvent:
     """Something that truly happens from `start` to `end` (milliseconds), whatever receivers report."""
 
     kind: str
@@ -29,8 +29,8 @@ class Happening:
     end: int
 
 
-def again(one: Happening, period: int, start: int, end: int) -> Iterator[Happening]:
-    """Of a happening that comes again every `period` ms, before and after as well, the times that overlap `[start, end)`."""
+def again(one: TruthEvent, period: int, start: int, end: int) -> Iterator[TruthEvent]:
+    """Of an event that comes again every `period` ms, before and after as well, the times that overlap `[start, end)`."""
     first = (start - one.end) // period + 1
     for shift in range(first * period, end - one.start, period):
         yield replace(one, start=one.start + shift, end=one.end + shift)
@@ -49,7 +49,7 @@ class World(Protocol):
         """One report of everything at `t`; empty in a world where only what happens is reported."""
         ...
 
-    def truth(self, start: int, end: int) -> list[Happening]:
+    def truth(self, start: int, end: int) -> list[TruthEvent]:
         """What truly happens and overlaps [start, end)."""
         ...
 

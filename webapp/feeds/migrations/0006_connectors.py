@@ -26,7 +26,7 @@ class Migration(migrations.Migration):
                 ),
                 ("kind", models.CharField(max_length=40)),
                 ("settings", models.JSONField(default=dict)),
-                ("secrets", webapp.config.secrets_at_rest.SealedCharField(blank=True, help_text="The secret settings as JSON.", max_length=20000)),
+                ("secrets", webapp.config.secrets_at_rest.EncryptedCharField(blank=True, help_text="The secret settings as JSON.", max_length=20000)),
                 (
                     "reading",
                     models.JSONField(

@@ -245,12 +245,12 @@ class UploadView(OwnedView):
         request={JSON: inline_serializer("UploadSteering", {"action": serializers.ChoiceField(["pause", "resume", "cancel"])})},
         responses=UploadSerializer,
     )
-    def steer(self, request: Request, pk: str) -> Response:
+    def control(self, request: Request, pk: str) -> Response:
         upload = self.get_editable()
         action = request.data.get("action") if isinstance(request.data, dict) else None
         if action not in ("pause", "resume", "cancel"):
             raise refuse("/action", Message("One of pause, resume, cancel."))
-        store.upload_steer(upload=upload, action=action)
+        store.upload_control(upload=upload, action=action)
         return Response(self.represent(upload))
 
 

@@ -14,7 +14,7 @@ from engine.model.messages import Message, untranslated
 from engine.sources.files import Piece
 from engine.sources.reading import Reading
 from webapp.cage.warm_pool import INSPECTIONS, TookTooLong, WarmPool, Work
-from webapp.config.openapi import Length, StretchRead
+from webapp.config.openapi import Length, TimeRangeRead
 from webapp.feeds.arrow_streams import Limits, read_stream
 
 INSPECT_S, PIECE_S = 20.0, 120.0
@@ -92,7 +92,7 @@ class ReadingDocument(TypedDict):
     crs: str
 
 
-class _Inspection(StretchRead):
+class _Inspection(TimeRangeRead):
     reading: ReadingDocument
     sheets: list[str]
     columns: list[ColumnSample]

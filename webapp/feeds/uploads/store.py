@@ -170,7 +170,7 @@ def _forget_progress(upload: Upload) -> None:
 
 
 @transaction.atomic
-def upload_steer(*, upload: Upload, action: str) -> Upload:
+def upload_control(*, upload: Upload, action: str) -> Upload:
     """Pauses, resumes or cancels the loading. Rows already sent stay in the feed. Raises InUse."""
     upload = Upload.objects.select_for_update(of=("self",)).get(pk=upload.pk)
     if action == "pause" and upload.state in ACTIVE:

@@ -13,8 +13,8 @@ from engine.model.events import Stamper, check_rows
 from engine.model.feed import Feed
 from engine.runtime.derived import GraphEvaluator
 from engine.specification import check
-from webapp.demo.simulation.scenarios import happenings_of, read_scenario
-from webapp.demo.simulation.world import Happening
+from webapp.demo.simulation.scenarios import read_scenario, truth_events_of
+from webapp.demo.simulation.world import TruthEvent
 from webapp.demo.simulation.worlds import WORLDS, world
 
 NOW = 1_763_700_000_000
@@ -41,7 +41,7 @@ FOUND = [
     ("warehouse", "unguarded", 20), ("warehouse", "forced", 20), ("ocean", "upwelling", 90),
     ("plaza", "crowd", 12), ("plaza", "round", 12), ("strait", "rendezvous", 60), ("strait", "illegal-fishing", 60),
 ]  # fmt: skip
-"""World, kind of happening, minutes that contain at least two of it."""
+"""World, kind of ground-truth event, minutes that contain at least two of it."""
 PROGRAMS = [
     ("plaza", "What people do", 11, 2_000),
     ("strait", "Silence, delays, illegal passages", 60, 15_000),
@@ -70,7 +70,7 @@ def test_a_program_finds_the_intervals_of_the_ground_truth(name: str, query: str
     place, end = world(name), NOW + minutes * 60_000
     reported = answers(name, lambda one: one["name"] == query, place.rows(NOW, end))
     document = scenario(name)[1][query]
-    for kind, answered in happenings_of(document):
+    for kind, answered in truth_events_of(document):
         mine = [row for row in reported if row["kind"] == answered]
         happened = [one for one in place.truth(NOW, end) if one.kind == kind]
         settled = [one for one in happened if one.start >= NOW + SLACK_MS and one.end + SLACK_MS <= end]
@@ -100,14 +100,14 @@ def answers(name: str, wanted: Callable[[dict[str, Any]], bool], rows: pa.Table)
     return [asserted[fact] for fact, weight in total.items() if weight]
 
 
-def about(row: dict[str, Any], happening: Happening) -> bool:
-    """Whether an answer is about one of the happening's entities at its time."""
+def about(row: dict[str, Any], event: TruthEvent) -> bool:
+    """Whether an answer is about one of the event's entities at its time."""
     named = {*row["entities"], *(item["entity"] for item in row["evidence"] or ())}
-    open_end = row["end"] is None or row["end"] >= happening.start - SLACK_MS
-    return bool(named & set(happening.entities)) and row["start"] <= happening.end + SLACK_MS and open_end
+    open_end = row["end"] is None or row["end"] >= event.start - SLACK_MS
+    return bool(named & set(event.entities)) and row["start"] <= event.end + SLACK_MS and open_end
 
 
-def reports(row: dict[str, Any], happening: Happening, slack: int) -> bool:
-    """Whether an answer names all of the happening's entities and its beginning and end, within `slack` milliseconds."""
-    begins = set(happening.entities) <= set(row["entities"]) and abs(row["start"] - happening.start) <= slack
-    return begins and row["end"] is not None and abs(row["end"] - happening.end) <= slack
+def reports(row: dict[str, Any], event: TruthEvent, slack: int) -> bool:
+    """Whether an answer names all of the event's entities and its beginning and end, within `slack` milliseconds."""
+    begins = set(event.entities) <= set(row["entities"]) and abs(row["start"] - event.start) <= slack
+    return begins and row["end"] is not None and abs(row["end"] - event.end) <= slack

@@ -94,7 +94,7 @@ def test_only_smugglers_come_near_the_closed_area() -> None:
     sea = Strait(1)
     closed = shapely.Polygon([strait.PLANE.to_metres(*corner) for corner in strait.CLOSED])
     near = {one.name for one in sea.vessels if shapely.LineString([knot[1:] for knot in one.journey.knots]).distance(closed) < 500}
-    assert near == {one.name for one in sea.vessels if any(happening.kind == "passage" for happening in one.happenings)}
+    assert near == {one.name for one in sea.vessels if any(event.kind == "passage" for event in one.truth_events)}
     assert len(near) == strait.SMUGGLERS
 
 

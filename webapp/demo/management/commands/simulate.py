@@ -143,5 +143,5 @@ def send_history(place: WithHistory, client: IngestClient, *, feed: str, end: in
 def write_truth(place: World, path: Path) -> None:
     """What truly happens in the coming hour."""
     now = now_ms()
-    happenings = [asdict(happening) for happening in place.truth(now, now + TRUTH_AHEAD_MS)]
-    path.write_text(json.dumps({"from": now, "to": now + TRUTH_AHEAD_MS, "happenings": happenings}, indent=1) + "\n")
+    truth_events = [asdict(event) for event in place.truth(now, now + TRUTH_AHEAD_MS)]
+    path.write_text(json.dumps({"from": now, "to": now + TRUTH_AHEAD_MS, "happenings": truth_events}, indent=1) + "\n")

@@ -1,4 +1,4 @@
-"""`manage.py ingest`: the process behind HTTP ingest. Folders, uploaded files, heartbeats, and upkeep of the logs."""
+"""`manage.py ingest`: the process behind HTTP ingest. Folders, uploaded files, heartbeats, and maintenance of the logs."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from django.db import DatabaseError, InterfaceError, close_old_connections
 
 from webapp.feeds.folders import Inbox
 from webapp.feeds.heartbeats import Heartbeats
+from webapp.feeds.maintenance import feed_maintain
 from webapp.feeds.models import Feed
-from webapp.feeds.upkeep import feed_upkeep
 from webapp.feeds.uploads.loading import Loads
 from webapp.platform.single import single_service
 
 log = logging.getLogger(__name__)
 
-TICK_S, FOLDERS_EVERY_S, FEEDS_EVERY_S, UPKEEP_EVERY_S = 0.25, 1.0, 2.0, 20.0
+TICK_S, FOLDERS_EVERY_S, FEEDS_EVERY_S, MAINTAIN_EVERY_S = 0.25, 1.0, 2.0, 20.0
 
 
 class Command(BaseCommand):
@@ -67,9 +67,9 @@ class Service:
                 self.heartbeats.beat(feed, now_ms)
         if self._is_due("folders", now, FOLDERS_EVERY_S):
             self.inbox.scan(self._feeds)
-        if self._is_due("upkeep", now, UPKEEP_EVERY_S):
+        if self._is_due("maintenance", now, MAINTAIN_EVERY_S):
             for feed in self._feeds:
-                feed_upkeep(feed=feed)
+                feed_maintain(feed=feed)
 
     def _is_due(self, name: str, now: float, every: float) -> bool:
         if now < self._due.get(name, 0.0):

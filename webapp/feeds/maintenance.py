@@ -17,17 +17,17 @@ RECEIPTS_KEPT = timedelta(days=7)
 DELETED_AT_ONCE = 10_000
 
 
-def feed_upkeep(*, feed: Feed) -> None:
+def feed_maintain(*, feed: Feed) -> None:
     """One round for one feed; cheap when there is nothing to do.
 
     Retention counts back from the log's newest row and not from today: an old recording is as recent as its last row.
     """
     with damage_isolated(feed):
-        _tidy(feed)
+        _settle_and_compact(feed)
     _expire(feed)
 
 
-def _tidy(feed: Feed) -> None:
+def _settle_and_compact(feed: Feed) -> None:
     settled = settle(feed)
     log = event_log(feed.name)
     # Rows whose answers are stored are read again only by readers that find them in the larger files as well.

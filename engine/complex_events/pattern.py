@@ -119,7 +119,7 @@ _OR, _AND, _SEQUENCE, _ATOM = range(4)
 def pattern_text(pattern: Pattern) -> str:
     """The text that is read back as an equal pattern, without redundant parentheses.
 
-    >>> pattern_text(Sequence(Both(Primitive("A"), Primitive("B")), Primitive("C"), 0, 5, Primitive("N")))
+    >>> pattern_text(Sequence(And(Primitive("A"), Primitive("B")), Primitive("C"), 0, 5, Primitive("N")))
     '(A AND B) : !N :[0,5] C'
     """
     return _text(pattern, _OR)
@@ -174,7 +174,7 @@ class Described:
 def describe(pattern: Pattern, kind: str = "trigger") -> Described:
     """The pattern as a tree for display, with the kinds of [RFID] 3.1.
 
-    >>> tree = described(Sequence(Primitive("shelf"), Primitive("exit"), without=Primitive("checkout")))
+    >>> tree = describe(Sequence(Primitive("shelf"), Primitive("exit"), without=Primitive("checkout")))
     >>> tree.label, [(part.label, part.kind) for part in tree.parts]
     ('SEQUENCE', [('shelf', 'normal'), ('checkout', 'negative'), ('exit', 'trigger')])
     """

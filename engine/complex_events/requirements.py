@@ -19,7 +19,7 @@ _EACH = 8.0
 def required_primitives(pattern: Pattern) -> frozenset[str]:
     """Primitives in every occurrence: the minimum condition.
 
-    >>> sorted(held(tree.Sequence(tree.Either(tree.Primitive("A"), tree.Primitive("B")), tree.Primitive("C"))))
+    >>> sorted(required_primitives(tree.Sequence(tree.Or(tree.Primitive("A"), tree.Primitive("B")), tree.Primitive("C"))))
     ['C']
     """
     match pattern:
@@ -104,7 +104,7 @@ def negates(node: Pattern) -> bool:
 def requirements(pattern: Pattern, within: int) -> list[list[int]]:
     """Rows of `Tables.requirements` for a pattern without negation, a node before its parts.
 
-    >>> requirements(tree.Sequence(tree.Primitive("A"), tree.Both(tree.Primitive("B"), tree.Primitive("C"), 3), 0, 5), 20)
+    >>> requirements(tree.Sequence(tree.Primitive("A"), tree.And(tree.Primitive("B"), tree.Primitive("C"), 3), 0, 5), 20)
     [[0, 0, 1, 1], [8, 0, 1, 4], [0, 1, 1, 3], [3, 1, 1, 2], [3, 1, 1, 0]]
     """
     order, _ = _rarest_first(pattern, within, 0)

@@ -193,7 +193,7 @@ def _place(token: Token) -> Place:
 def _unquote(text: str) -> str:
     r"""The name between quotes; a doubled quote, and a quote or backslash after a backslash, are one character.
 
-    >>> _unquoted(r"'St. John''s \'East\' \\'")
+    >>> _unquote(r"'St. John''s \'East\' \\'")
     "St. John's 'East' \\"
     """
     return re.sub(r"''|\\(['\\])", lambda match: match[1] or "'", text[1:-1])

@@ -46,7 +46,7 @@ def chord_limits(radius: float) -> tuple[float, float]:
     """(near, far): squared chords; at most `near` the geodesic distance is at most `radius` metres, beyond `far` it is more.
 
     >>> near, far = chord_limits(10_000.0)
-    >>> near < 10_000.0**2 < far * 1.000001, far - near < 1.0
+    >>> bool(near < 10_000.0**2 < far * 1.000001), bool(far - near < 1.0)
     (True, True)
     """
     reach = min(radius, _FAR)

@@ -82,7 +82,7 @@ class Inbox:
             if path.name in taken or path.name in self._unclaimed or not holds_files(path):
                 continue
             known = set(Feed.objects.values_list("name", flat=True))
-            # A feed that is set aside takes its files later.
+            # A feed that is suspended takes its files later.
             if path.name not in known:
                 self._unclaimed.add(path.name)
                 where = unknown_name(path.name, known, what=untranslated("feed")) if path.is_dir() else "files belong in the folder of their feed"

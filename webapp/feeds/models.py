@@ -243,7 +243,7 @@ class LogSegment(models.Model):
 
 
 class LogDamage(models.Model):
-    """Why a feed is set aside: its log cannot be read. It is not processed until `manage.py repair` has repaired the log; the other feeds
+    """Why a feed is suspended: its log cannot be read. It is not processed until `manage.py repair` has repaired the log; the other feeds
     continue.
     """
 
@@ -261,10 +261,10 @@ class LogDamage(models.Model):
         reason, feed = untranslated(self.reason), self.feed.name
         if not self.file:
             return Message(
-                "The log is damaged ({reason}). The feed is set aside until an operator runs: manage.py repair {feed}", reason=reason, feed=feed
+                "The log is damaged ({reason}). The feed is suspended until an operator runs: manage.py repair {feed}", reason=reason, feed=feed
             )
         return Message(
-            "The log is damaged (file {file}: {reason}). The feed is set aside until an operator runs: manage.py repair {feed}",
+            "The log is damaged (file {file}: {reason}). The feed is suspended until an operator runs: manage.py repair {feed}",
             file=self.file,
             reason=reason,
             feed=feed,

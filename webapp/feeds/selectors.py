@@ -38,7 +38,7 @@ def feed_of(*, pk: int) -> Feed:
 
 
 def feed_damage(feed: Feed) -> str | None:
-    """Why the feed is set aside, with the remedy; null when it is not."""
+    """Why the feed is suspended, with the remedy; null when it is not."""
     damage = _related(feed, "damage")
     return None if damage is None else translated(damage.sentence)
 

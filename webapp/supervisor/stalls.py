@@ -50,7 +50,7 @@ def _record_change(head: FeedHead, waiting: datetime | None, is_damaged: bool) -
 def _reason(head: FeedHead, now: datetime, is_damaged: bool) -> Message:
     job = head.job
     if is_damaged:
-        return Message("the feed is set aside, because its log is damaged")
+        return Message("the feed is suspended, because its log is damaged")
     if job.desired_state == DesiredState.STOPPED:
         return Message("the job {job} is stopped", job=job.name)
     if job.observed_state != ObservedState.RUNNING:

@@ -136,7 +136,7 @@ def upload_load(
     if read.crs == UTM:
         raise refuse("/reading/crs", Message("The coordinates look like UTM, and the file does not say which zone: choose the zone."))
     if as_now and read.time_format == TICKS:
-        raise refuse("/as_now", Message("Ticks have no pace: load the file as history."))
+        raise refuse("/as_now", Message("Ticks have no playback speed: load the file as history."))
     if not LEAST_RATE <= rate <= GREATEST_RATE:
         raise refuse("/rate", Message("Between {least} and {most} times as fast.", least=LEAST_RATE, most=f"{GREATEST_RATE:,.0f}"))
     if into is not None:

@@ -60,7 +60,7 @@ class Service:
         """What is due at `now` (monotonic seconds)."""
         if self._is_due("feeds", now, FEEDS_EVERY_S):
             close_old_connections()
-            # Feeds set aside wait for their repair: their files stay in the inbox.
+            # Suspended feeds wait for their repair: their files stay in the inbox.
             self._feeds = list(Feed.objects.filter(damage=None))
         for feed in self._feeds:
             if feed.wall_clock:

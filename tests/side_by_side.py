@@ -1,6 +1,6 @@
-"""Runs all tests in three pytest processes at the same time: `python -m tests.side_by_side`, which is what `make test` does.
+"""Runs all tests in four pytest processes at the same time: `python -m tests.side_by_side`, which is what `make test` does.
 
-Tests of whole processes (crashes, pages in a browser, the platform, Spark, live sources) wait much, so three parts keep two cores
+Tests of whole processes (crashes, pages in a browser, the platform, Spark, live sources) wait much, so four parts keep two cores
 busy. Each part has separate services, ports, Spark and folders (see conftest.py). One part is everything that the others do not
 name, so no folder of tests is in two or in none.
 
@@ -27,6 +27,7 @@ from webapp.platform.processes import tied_to_parent
 NAMED = {
     "pages": ("tests/browser", "tests/platform", "tests/engine/sources", "tests/webapp/live", "tests/webapp/config", "tests/webapp/jobs"),
     "crashes": ("tests/crash", "tests/engine/runtime", "tests/webapp/feeds"),
+    "site": tuple(f"tests/webapp/{app}" for app in ("accounts", "alerts", "audit", "cage", "detections", "entities", "overlays", "queries")),
 }
 PARTS = {**NAMED, "computing": ("tests", *(f"--ignore={folder}" for folders in NAMED.values() for folder in folders))}
 GIVEN = ("DATABASE_URL", "REDIS_URL")

@@ -42,7 +42,7 @@ def run(request: Mapping[str, Any], data: bytes) -> dict[str, Any]:
     try:
         _check_frame(data)
         calendar = icalendar.Calendar.from_ical(data)
-        _check_events(calendar)
+        _check_events(calendar, now, ZoneInfo(request["zone"]))
         events = recurring_ical_events.of(calendar).between(now - timedelta(days=1), now + AHEAD)
         turns = [_turn(event, ZoneInfo(request["zone"])) for event in events[: TURNS + 1]]
     except Unreadable as error:
@@ -76,7 +76,7 @@ def _lines(data: bytes, line: bytes) -> int:
     return len(re.findall(rb"^(?:\xef\xbb\xbf)?%b[ \t\r]*$" % line, data, re.MULTILINE | re.IGNORECASE))
 
 
-def _check_events(calendar: Any) -> None:
+def _check_events(calendar: Any, now: datetime, zone: ZoneInfo) -> None:
     for event in calendar.walk("VEVENT"):
         title = _title(event)
         for name in (name for name, _ in event.errors if name in OF_TIMES):
@@ -90,6 +90,16 @@ def _check_events(calendar: Any) -> None:
             )
         if "DTSTART" not in event:
             raise Unreadable(Message("The event “{title}” has no beginning (DTSTART). Correct it in the calendar and export it again.", title=title))
+        begin, end = (datetime.fromisoformat(one) for one in _turn(event, zone)[:2])
+        # The library would exchange them, or leave the event out. What is past no longer matters.
+        if end <= begin and ("RRULE" in event or "RDATE" in event or begin > now - timedelta(days=1)):
+            raise Unreadable(
+                Message(
+                    "The event “{title}” of {begin} ends when it begins, or before. Correct its end (DTEND) in the calendar and export it again.",
+                    title=title,
+                    begin=str(event["DTSTART"].dt),
+                )
+            )
 
 
 def _title(event: Any) -> str:
@@ -102,17 +112,14 @@ def _short(text: str) -> str:
 
 def _turn(event: Any, zone: ZoneInfo) -> tuple[str, str, list[str]]:
     begin = event["DTSTART"].dt
-    end = event["DTEND"].dt if "DTEND" in event else begin + (event["DURATION"].dt if "DURATION" in event else timedelta(days=1))
-    turn = _moment(begin, zone), _moment(end, zone), _names(event)
-    if turn[1] <= turn[0]:
-        raise Unreadable(
-            Message(
-                "The event “{title}” of {begin} ends when it begins, or before. Correct its end (DTEND) in the calendar and export it again.",
-                title=_title(event),
-                begin=str(begin),
-            )
-        )
-    return turn
+    if "DTEND" in event:
+        end = event["DTEND"].dt
+    elif "DURATION" in event:
+        end = begin + event["DURATION"].dt
+    else:
+        # RFC 5545, 3.6.1: a day without an end is that day, a moment without one ends at once.
+        end = begin if isinstance(begin, datetime) else begin + timedelta(days=1)
+    return _moment(begin, zone), _moment(end, zone), _names(event)
 
 
 def _moment(value: date, zone: ZoneInfo) -> str:

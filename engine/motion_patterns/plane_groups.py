@@ -98,10 +98,10 @@ class PlaneGroup:
 def bucket_width(specification: MotionSpecification) -> int | None:
     """Width of the query's buckets in the unit of t, or null if it keeps index points.
 
-        >>> from engine.motion_patterns.specification import Predicate
-        >>> steps = tuple(Predicate("distance", Place(0.0, 0.0, False), window) for window in ((30, 20), (12, 0)))
-        >>> bucket_width(MotionSpecification("", Conditions(()), steps, None, every=4))
-        2
+    >>> from engine.motion_patterns.specification import Predicate
+    >>> steps = tuple(Predicate("distance", Place(0.0, 0.0, False), window) for window in ((30, 20), (12, 0)))
+    >>> bucket_width(MotionSpecification("", Conditions(()), steps, None, every=4))
+    2
     """
     if any(predicate.total is not None for predicate in specification.predicates):
         return None

@@ -7,7 +7,6 @@ raises Unreadable. A format has one contract, `Iterator[bytes] -> Iterator[Piece
 from __future__ import annotations
 
 import gzip
-import io
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -21,7 +20,7 @@ import pyarrow as pa
 
 from engine.model.events import CheckedRows, DeadLetter
 from engine.model.messages import Message
-from engine.sources.files import COMPRESSIONS, JSON_LINES, PARQUET, TSV, Columns, Piece, Unreadable, format_of, with_joined
+from engine.sources.files import COMPRESSIONS, JSON_LINES, PARQUET, TSV, Columns, Piece, Unreadable, format_of, with_joined, zstd_stream
 from engine.sources.lines import blocks, blocks_of_lines
 
 PARQUET_ROWS = 131_072
@@ -86,8 +85,7 @@ def open_text(path: Path) -> BinaryIO:
     if suffix == ".gz":
         return cast(BinaryIO, gzip.open(path, "rb"))
     if suffix in (".zst", ".zstd"):
-        # Arrow's stream has no lines of its own.
-        return cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, pa.CompressedInputStream(pa.OSFile(str(path)), "zstd"))))
+        return zstd_stream(path)
     return path.open("rb")
 
 

@@ -5,9 +5,11 @@ Which files they are, which of their columns are read, and what all formats shar
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,6 +28,12 @@ COMPRESSIONS = (".gz", ".zst", ".zstd")
 PLUS, JOINT = "+", "/"
 SHOWN = 1_000
 """Characters of a text that is no row which its dead letter shows."""
+
+
+def zstd_stream(path: Path) -> BinaryIO:
+    """The unpacked bytes of a file packed by Zstandard."""
+    # Arrow's own stream cannot read by lines.
+    return cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, pa.CompressedInputStream(pa.OSFile(str(path)), "zstd"))))
 
 
 class Unreadable(ValueError):

@@ -12,10 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-import pyarrow as pa
-
 from engine.model.messages import Message
-from engine.sources.files import Unreadable
+from engine.sources.files import Unreadable, zstd_stream
 from engine.sources.formats.chunks import (
     CHUNK_ROWS,
     HEAD_BYTES,
@@ -61,7 +59,7 @@ def open_bytes(path: Path) -> BinaryIO:
         return cast(BinaryIO, gzip.GzipFile(fileobj=stream))
     if packed == b"\x28\xb5\x2f\xfd":
         stream.close()
-        return cast(BinaryIO, pa.CompressedInputStream(pa.OSFile(str(path)), "zstd"))
+        return zstd_stream(path)
     return stream
 
 

@@ -39,7 +39,7 @@ def read_parquet(path: Path, layout: Layout) -> Iterator[Chunk]:
         with pq.ParquetFile(path, pre_buffer=False, buffer_size=BUFFER_BYTES) as file:
             yield from _numbered(file.iter_batches(CHUNK_ROWS, use_threads=False))
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise Unreadable(Message("The Parquet file cannot be read: {error}", error=str(error).splitlines()[0])) from error
+        raise Unreadable(Message("The Parquet file cannot be read: {error}", error=(str(error) or type(error).__name__).splitlines()[0])) from error
 
 
 def read_arrow(path: Path, layout: Layout) -> Iterator[Chunk]:
@@ -59,7 +59,7 @@ def read_arrow(path: Path, layout: Layout) -> Iterator[Chunk]:
             # Pages that were read would stay with the process until its end.
             mapped.madvise(mmap.MADV_DONTNEED)
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
-        raise Unreadable(Message("The Arrow file cannot be read: {error}", error=str(error).splitlines()[0])) from error
+        raise Unreadable(Message("The Arrow file cannot be read: {error}", error=(str(error) or type(error).__name__).splitlines()[0])) from error
 
 
 def geometry_of(path: Path, kind: Kind) -> dict[str, Any]:

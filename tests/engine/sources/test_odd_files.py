@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
@@ -11,6 +12,7 @@ import openpyxl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import zstandard
 
 from engine.sources.formats import read_chunks
 from engine.sources.guessing.files import inspect
@@ -190,3 +192,19 @@ def test_an_encoding_that_changes_later_in_the_file_is_found_by_inspection(tmp_p
 def test_an_unclosed_quote_far_into_the_file_names_its_line(tmp_path: Path) -> None:
     _, rows, faults = looked(tmp_path / "a.csv", _long(f'a,{T0},13.5,52.5,"x'.encode()))
     assert len(rows) == 79_999 and faults == [(60_002, "a quote is opened and not closed: correct it, or choose another delimiter")]
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.csv", table("a,{t},13,52,x")),
+        ("a.jsonl", "".join(f'{{"id": "a", "time": "2025-12-31T12:00:{n:02}Z", "lon": 13, "lat": 52}}\n' for n in range(20))),
+        ("a.nmea", f"\\c:1767182400*5F\\{AIS}\n" * 3),
+        ("a.gpx", '<gpx><trk><name>a</name><trkseg><trkpt lat="52" lon="13"><time>2025-12-31T12:00:00Z</time></trkpt></trkseg></trk></gpx>'),
+    ],
+)
+def test_compressed_texts_of_each_format_are_read(tmp_path: Path, name: str, text: str, pack: Any) -> None:
+    _, plain, _ = looked(tmp_path / name, text)
+    _, rows, _ = looked(tmp_path / f"{name}.packed", pack(text.encode()))
+    assert rows == plain and rows

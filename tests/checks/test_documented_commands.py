@@ -25,7 +25,7 @@ CODE = re.compile(r"```.*?\n(.*?)```|`([^`]+)`", re.S)
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 OURS = ("bench", "tests", "webapp", "engine", "fixtures")
 FILE = re.compile(rf"(?<![\w/.])(?:{'|'.join((*OURS, 'docs', 'frontend', 'client', 'docker'))})/[\w./-]+\.(?:py|ts|json|md|po|yaml|css|env)\b")
-GENERATED = {"docker/.env", "docs/openapi.yaml", "frontend/openapi.json"}
+GENERATED = {"docker/.env", "docker/settings.env", "docs/openapi.yaml", "frontend/openapi.json"}
 
 
 def commands(path: Path) -> Iterator[str]:

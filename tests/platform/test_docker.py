@@ -96,6 +96,21 @@ def test_every_secret_of_the_containers_is_in_the_example() -> None:
     assert wanted <= set(re.findall(r"^(\w+)=", (ROOT / "docker" / ".env.example").read_text(), re.M))
 
 
+def test_our_processes_take_any_other_setting_from_a_file_that_need_not_exist() -> None:
+    ours = {name for name, service in SERVICES.items() if "SECRET_KEY" in service.get("environment", {})}
+    assert {"web", "worker", "deliveries", "ingest", "connectors", "publisher", "beat"} <= ours
+    for name in ours:
+        assert SERVICES[name]["env_file"] == [{"path": "settings.env", "required": False}]
+
+
+def test_a_setting_may_be_in_a_file_that_ends_with_a_line_break(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("required\n")
+    shown = "from webapp.config.settings.environment import text; print(repr(text('VEDETTE_SECOND_FACTOR')))"
+    environment = {**os.environ, "VEDETTE_SECOND_FACTOR_FILE": str(tmp_path / "secret")}
+    done = subprocess.run([sys.executable, "-c", shown], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout == "'required'\n", done.stderr
+
+
 def test_the_containers_that_send_mail_get_its_settings_and_none_of_them_is_needed() -> None:
     names = ("EMAIL_URL", "VEDETTE_MAIL_FROM", "VEDETTE_PUBLIC_URL")
     example = (ROOT / "docker" / ".env.example").read_text()

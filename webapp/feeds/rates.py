@@ -23,7 +23,8 @@ BURST_S = 10.0
 KEPT = 10_000
 NEVER_S = 3600.0
 """Clients with a rate of 0 are asked to retry after this long."""
-PERIODS = {"s": 1, "sec": 1, "min": 60, "m": 60, "hour": 3600, "h": 3600, "d": 86_400, "day": 86_400}
+PERIODS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+"""By the first letter, as for the other rates of requests."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ def limits_of(token: ApiToken, feed: Feed) -> list[Limit]:
     """The limits for rows sent with this token to this feed."""
     count, _, period = settings.INGEST_RATE.partition("/")
     requests = f"Your quota of {settings.INGEST_RATE} requests with rows"
-    return [Limit(("requests", token.user_id), requests, int(count) / PERIODS[period], of_rows=False), *row_limits_of(token.user, feed)]
+    return [Limit(("requests", token.user_id), requests, int(count) / PERIODS[period[0]], of_rows=False), *row_limits_of(token.user, feed)]
 
 
 def row_limits_of(person: User, feed: Feed) -> list[Limit]:

@@ -178,6 +178,7 @@ def send(token: ApiToken | Any, rows: int) -> Any:
         ({"USER_QUOTAS": {"rows": 10}}, "Your quota of 10 rows a second"),
         ({"TEAM_QUOTAS": {"rows": 10}}, "The quota of 10 rows a second of the feed's team"),
         ({"INGEST_RATE": "6/min"}, "Your quota of 6/min requests with rows"),
+        ({"INGEST_RATE": "6/minute"}, "Your quota of 6/minute requests with rows"),
     ],
 )
 def test_a_user_who_sends_too_fast_gets_retry_after(

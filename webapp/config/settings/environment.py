@@ -18,7 +18,8 @@ def flag(name: str, default: bool) -> bool:
 
 def text(name: str, default: str = "") -> str:
     """The variable `name` as text."""
-    return str(env.str(name, default=default))
+    # A file of a secret usually ends with a line break.
+    return str(env.str(name, default=default)).rstrip("\r\n")
 
 
 def names(name: str, default: list[str]) -> list[str]:

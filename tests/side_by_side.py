@@ -25,9 +25,12 @@ from webapp.platform.folders import ROOT
 from webapp.platform.processes import tied_to_parent
 
 NAMED = {
-    "pages": ("tests/browser", "tests/platform", "tests/engine/sources", "tests/webapp/live", "tests/webapp/config", "tests/webapp/jobs"),
+    "processes": ("tests/platform", "tests/engine/sources", "tests/webapp/live", "tests/webapp/config", "tests/webapp/jobs"),
     "crashes": ("tests/crash", "tests/engine/runtime", "tests/webapp/feeds"),
-    "site": tuple(f"tests/webapp/{app}" for app in ("accounts", "alerts", "audit", "cage", "detections", "entities", "overlays", "queries")),
+    "site": (
+        "tests/browser",
+        *(f"tests/webapp/{app}" for app in ("accounts", "alerts", "audit", "cage", "detections", "entities", "overlays", "queries")),
+    ),
 }
 PARTS = {**NAMED, "computing": ("tests", *(f"--ignore={folder}" for folders in NAMED.values() for folder in folders))}
 GIVEN = ("DATABASE_URL", "REDIS_URL")

@@ -126,7 +126,9 @@ def _in_type_of(column: pa.Array, op: str, constant: float) -> tuple[str, float]
     least: float
     greatest: float
     if pa.types.is_integer(column.type):
-        below, least, greatest = math.floor(constant) if math.isfinite(constant) else constant, -(2**63), 2**63 - 1
+        # An integer may be larger than any double, so it is not asked whether it is finite.
+        is_infinite = isinstance(constant, float) and math.isinf(constant)
+        below, least, greatest = constant if is_infinite else math.floor(constant), -(2**63), 2**63 - 1
         exact = below == constant
     else:
         below, least, greatest = _double_at_most(constant), -math.inf, math.inf

@@ -46,13 +46,13 @@ def driver_of(feed: Feed, error: Exception) -> tuple[JobDriver, FailingRun]:
 def test_a_feed_that_fails_ends_the_job(feed: Any) -> None:
     driver, _ = driver_of(feed, RuntimeError("no such row"))
     with pytest.raises(RuntimeError, match="no such row"):
-        driver._look_after_feeds()
+        driver._check_feeds()
 
 
 def test_a_feed_deleted_during_its_batch_ends_without_the_others(feed: Any) -> None:
     driver, run = driver_of(feed, RuntimeError("FeedHead matching query does not exist"))
     Feed.objects.filter(pk=feed.pk).delete()
-    driver._look_after_feeds()
+    driver._check_feeds()
     assert run.stopped
     assert driver.runs == {}
 
@@ -61,16 +61,16 @@ def test_a_newer_start_ends_the_job(feed: Any) -> None:
     driver, _ = driver_of(feed, Fenced("epoch 2 has taken over"))
     Feed.objects.filter(pk=feed.pk).delete()
     with pytest.raises(Fenced):
-        driver._look_after_feeds()
+        driver._check_feeds()
 
 
 def test_a_feed_moved_to_another_job_ends_without_the_others(feed: Any) -> None:
     driver, run = driver_of(feed, Fenced("epoch 2 has taken over"))
     FeedHead.objects.update(epoch=2)
     with pytest.raises(Fenced):
-        driver._look_after_feeds()
+        driver._check_feeds()
     FeedHead.objects.update(job=Job.objects.create(name="quay"), epoch=0)
-    driver._look_after_feeds()
+    driver._check_feeds()
     assert driver.runs == {} and run.stopped
 
 
@@ -92,7 +92,7 @@ def test_a_feed_that_returns_starts_after_its_former_run_ended(feed: Any, monkey
     feed_place(feed=feed, job=Job.objects.create(name="quay"))
     job = Job.objects.get(name="main")
     feed_place(feed=feed, job=job)
-    driver._look_after_feeds()
+    driver._check_feeds()
     assert driver.runs == {} and former.stopped
 
     monkeypatch.setattr(jobs_driver, "FeedRun", OpenedRun)
@@ -114,7 +114,7 @@ def test_a_feed_that_was_changed_ends_its_job(feed: Any) -> None:
     Job.objects.update(observed_state=ObservedState.RUNNING)
     feed_reopen(feed=feed, why=Message("another column"))
     with pytest.raises(Fenced):
-        driver._look_after_feeds()
+        driver._check_feeds()
 
 
 def test_a_start_waits_for_a_database_that_is_away_for_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:

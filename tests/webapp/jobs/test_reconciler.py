@@ -82,6 +82,11 @@ def alive() -> list[int]:
     return [found.pid for found in processes.job_processes()]
 
 
+def ignores_termination(pid: int) -> bool:
+    ignored = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("SigIgn:"))
+    return bool(int(ignored.split()[1], 16) >> (signal.SIGTERM - 1) & 1)
+
+
 def ended(pid: int, seconds: float = 5) -> bool:
     """Whether the child `pid` ends within this time."""
     deadline = time.monotonic() + seconds
@@ -242,7 +247,8 @@ def test_a_stopped_job_ends_and_stays_stopped(program: Callable[[str], None]) ->
 def test_a_job_that_does_not_stop_is_ended_by_force(program: Callable[[str], None], clock: Callable[[timedelta], None]) -> None:
     program(STUBBORN)
     job = running_job()
-    time.sleep(0.3)
+    while not ignores_termination(job.pid):
+        time.sleep(0.05)
     services.job_stop(job=job)
     reconcile(owner="a")
     clock(STOP_TIMEOUT + timedelta(seconds=1))

@@ -154,7 +154,7 @@ def test_late_rows_become_dead_letters_with_the_reason(feed: Feed) -> None:
     store(feed, [], late=late, added={"late": 1})
     letter = DeadLetter.objects.get()
     assert (letter.reason, letter.row) == ("late", {"entity": "car", "t": 5})
-    assert "45" in letter.detail
+    assert "45 ms behind the newest row: the feed allows" in letter.detail
     assert FeedHead.objects.get().late == 1
 
 

@@ -168,7 +168,7 @@ class Ways:
 
 @contextmanager
 def sending(messages: Sequence[bytes]) -> Iterator[int]:
-    """A server that sends the messages to whoever connects, and its port."""
+    """A server that sends the messages to each client that connects, and its port."""
 
     def send(connection: ServerConnection) -> None:
         for message in messages:

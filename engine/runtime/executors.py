@@ -122,7 +122,7 @@ class ExecutorsEvaluator:
         evaluator.position, evaluator.last_t, evaluator._reached = facts["position"], facts["last_t"], facts["reached"]
         evaluator.state, evaluator.snapshot = uuid.uuid4().hex, facts["files"]
         states.adopt(evaluator.parts)
-        there = set(states.files.names())
+        there = states.files.existing(evaluator.parts)
         whole = [name for name, file in facts["files"].items() if file in there]
         for name in missing_states(evaluator._plan, evaluator.partitions, whole):
             raise ValueError(f"the state {name} is missing")

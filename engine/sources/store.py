@@ -109,8 +109,13 @@ class Files:
         with ThreadPoolExecutor(AT_ONCE) as pool:
             list(pool.map(self.remove, names))
 
+    def existing(self, names: Iterable[str]) -> set[str]:
+        """Those of the files that are there: each is asked for, unlike with `names`. Raises StoreUnavailable."""
+        paths = [f"{self.folder}/{name}" for name in names]
+        return {one.base_name for one in _with_retries(lambda: self.system.get_file_info(paths)) if one.is_file}
+
     def names(self) -> list[str]:
-        """The files directly in the folder. Raises StoreUnavailable."""
+        """The files directly in the folder; some gateways leave out others while one is removed. Raises StoreUnavailable."""
         entries = _with_retries(lambda: self.system.get_file_info(fs.FileSelector(self.folder, allow_not_found=True)))
         return [one.base_name for one in entries if one.is_file]
 

@@ -122,7 +122,10 @@ def is_worker(process: psutil.Process) -> bool:
 def test_workers_killed_during_their_tasks_lose_nothing(world: World) -> None:
     """With the placement at executors, in Spark's Python workers: one dies before it has written its state, later all of them at once."""
     world.append()
+    began = time.monotonic()
     job = world.start_job("executor.before_state=kill@2", VEDETTE_PLACEMENT="executors", VEDETTE_PARTITIONS="2")
+    world.wait_caught_up()
+    pace = time.monotonic() - began
     world.wait(lambda: (world.folder / "once" / "executor.before_state").exists() or _grows(world), what="a worker kills itself")
     world.append()
     world.wait_caught_up()
@@ -131,9 +134,9 @@ def test_workers_killed_during_their_tasks_lose_nothing(world: World) -> None:
     for worker in workers:
         worker.kill()
     world.append()
-    pace = world.wait_caught_up()
+    taken = world.wait_caught_up()
     assert job.poll() is None, "the job outlives its workers"
-    assert_within(RECOVERY_S, pace, pace=PLAIN_START_S, plain=PLAIN_START_S, what="processing again after all workers were killed")
+    assert_within(RECOVERY_S, taken, pace=pace, plain=PLAIN_START_S, what="processing again after all workers were killed")
     world.check()
 
 

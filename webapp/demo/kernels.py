@@ -21,18 +21,21 @@ from webapp.demo.simulation.scenarios import read_scenario
 from webapp.demo.simulation.worlds import WORLDS
 
 AT_MS = 1_763_700_000_000
-SPAN_MS = 30_000
+MINUTE_MS, MINUTES = 60_000, 10
+"""As long as it takes until a query of each family has answered: the kernels that make an answer are compiled with the first one."""
 
 
 def compile_for(name: str) -> None:
-    """Every kernel that the demo feed `name` needs, by evaluating half a minute of it, with a restart in the middle."""
+    """Every kernel that the demo feed `name` needs, by evaluating some minutes of it, with restarts after the first and in the middle."""
     scenario = read_scenario(name)
     feed, queries, stamper = scenario.engine_feed(), scenario.registered(), Stamper()
     evaluator = GraphEvaluator.local(feed, queries)
-    for start in (AT_MS, AT_MS + SPAN_MS // 2):
-        rows, _ = check_rows(scenario.world.rows(start, start + SPAN_MS // 2), feed)
+    for minute in range(MINUTES):
+        start = AT_MS + minute * MINUTE_MS
+        rows, _ = check_rows(scenario.world.rows(start, start + MINUTE_MS), feed)
         evaluator.process(stamper.stamp(rows))
-        evaluator = GraphEvaluator.load(feed, queries, evaluator.dump(), lambda plain, data: Evaluator.load(feed, plain, data))
+        if minute in (0, MINUTES // 2):
+            evaluator = GraphEvaluator.load(feed, queries, evaluator.dump(), lambda plain, data: Evaluator.load(feed, plain, data))
     evaluator.finish()
 
 

@@ -233,5 +233,5 @@ def test_a_file_of_the_greatest_size_is_read_in_time(sent: Callable[..., Any]) -
     data = ("<kml>" + (mark % ring) * (19_500_000 // len(mark % ring)) + "</kml>").encode()
     started = time.monotonic()
     answer = sent(data)
-    assert answer.status_code in (200, 400) and "4 seconds" not in answer.content.decode(), "crossing rings are refused one by one, not the file"
+    assert answer.status_code in (200, 400) and "seconds" not in answer.content.decode(), "crossing rings are refused one by one, not the file"
     print(f"{len(data):,} bytes took {(time.monotonic() - started) / 2:.1f} s")

@@ -116,6 +116,29 @@ def times(log: EventLog) -> list[int]:
     return [t for table in log.read() for t in table["t"].to_pylist()]
 
 
+def test_files_are_found_while_others_come_and_go(store: str) -> None:
+    """A listing of S3Proxy over a folder leaves out files that are there when it meets one that is being removed; a state must not look lost."""
+    files, lasting = files_of(store), {f"state-{n}" for n in range(8)}
+    for name in lasting:
+        files.put(name, b"state")
+
+    def churn() -> None:
+        while not ended.is_set():
+            names = [f"other-{n}" for n in range(4)]
+            for name in names:
+                files.put(name, b"")
+            files.remove_all(names)
+
+    ended, others = threading.Event(), threading.Thread(target=churn)
+    others.start()
+    try:
+        for _ in range(200):
+            assert files.existing([*lasting, "never"]) == lasting
+    finally:
+        ended.set()
+        others.join()
+
+
 @pytest.mark.parametrize("kind", ["folder", "s3"])
 def test_a_shared_log_reads_like_a_local_log(kind: str, tmp_path: Path, store: str) -> None:
     chance = random.Random(7)

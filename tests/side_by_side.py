@@ -26,7 +26,7 @@ from webapp.platform.processes import tied_to_parent
 
 NAMED = {
     "processes": ("tests/platform", "tests/engine/sources", "tests/webapp/live", "tests/webapp/config", "tests/webapp/jobs"),
-    "crashes": ("tests/crash", "tests/engine/runtime", "tests/webapp/feeds"),
+    "crashes": ("tests/crash", "tests/webapp/feeds"),
     "site": (
         "tests/browser",
         *(f"tests/webapp/{app}" for app in ("accounts", "alerts", "audit", "cage", "detections", "entities", "overlays", "queries")),

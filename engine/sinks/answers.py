@@ -1,19 +1,19 @@
 """Final answers into a file: signed changes summed, sorted, written as Parquet, CSV or JSON lines (specification 6 and 7).
 
-Changes are kept as sorted runs, on disk when they are many. Only retractions stay in memory, as fingerprints: most families state nothing that they
-retract.
+Changes are kept as sorted runs, on disk when they are many, retractions too: in the sorted rows the changes of one fact follow each other.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -23,7 +23,7 @@ from engine.model.changes import ANSWERS, EVIDENCE_ITEM
 ITEM = pa.struct([field for field in EVIDENCE_ITEM if field.name != "seq"])
 """One evidence event in an answer file: its position in the feed is internal to the engine."""
 _SORT = ("query", "start", "$end", "$entities", "kind", "$value", "$evidence", "version")
-_IDENTITY = ("query", "version", "kind", "$entities", "value", "score", "start", "end", "$evidence")
+"""Together they identify a fact, so the changes of one are beside each other."""
 _NO_END = 2**63 - 1
 FORMATS = (".parquet", ".csv", ".jsonl")
 
@@ -43,7 +43,6 @@ class AnswerFile:
             raise ValueError(f"{path}: answers are written as {', '.join(FORMATS)}; the name must end in one of them")
         self.path = path
         self._sort = ExternalSort(_SORT)
-        self._retracted: Counter[tuple[int, int]] = Counter()
         self._scores = self._texts = False
         self.written: Counter[str] = Counter()
 
@@ -58,13 +57,6 @@ class AnswerFile:
         if not changes.num_rows:
             return
         rows = _keyed(changes).append_column("detected_at", pa.array(np.full(changes.num_rows, detected_at), pa.int64()))
-        weight = changes.column("weight").to_numpy()
-        if (weight < 0).any():
-            gone = rows.filter(pa.array(weight < 0))
-            self._retracted.update(_identities(gone, -weight[weight < 0]))
-            rows, weight = rows.filter(pa.array(weight > 0)), weight[weight > 0]
-        if (weight > 1).any():
-            rows = rows.take(pa.array(np.repeat(np.arange(len(weight)), weight)))
         self._scores |= rows.column("score").null_count < rows.num_rows
         self._texts |= rows.column("value").null_count < rows.num_rows
         self._sort.add(rows)
@@ -76,28 +68,51 @@ class AnswerFile:
         try:
             with _writer(temporary, self.path.suffix.lower(), _schema(value)) as writer:
                 for rows in self._remaining():
-                    for query, count in zip(*np.unique(rows.column("query").to_pylist(), return_counts=True), strict=True):
-                        self.written[str(query)] += int(count)
+                    for found in pc.value_counts(rows.column("query")).to_pylist():
+                        self.written[found["values"]] += found["counts"]
                     writer.write(_shown(rows, value))
-            if +self._retracted:
-                raise UnbalancedRetraction(f"{sum(self._retracted.values())} retracted facts had not been asserted")
             temporary.replace(self.path)
         finally:
             temporary.unlink(missing_ok=True)
         return self.written.total()
 
     def _remaining(self) -> Iterator[pa.Table]:
-        """Facts asserted and not retracted, sorted."""
+        """Facts asserted and not retracted, sorted. Raises UnbalancedRetraction."""
+        waiting: list[pa.Table] = []
         for rows in self._sort.sorted():
-            if not self._retracted:
-                yield rows
-                continue
-            keep = np.ones(rows.num_rows, np.bool_)
-            for position, identity in enumerate(_identities(rows)):
-                if self._retracted.get(identity, 0) > 0:
-                    self._retracted[identity] -= 1
-                    keep[position] = False
-            yield rows.filter(pa.array(keep))
+            waiting.append(rows)
+            whole = pa.concat_tables(waiting).combine_chunks()
+            # The last fact's changes may go on in the next piece.
+            last = _first_rows(whole)[-1]
+            yield _summed(whole.slice(0, last))
+            waiting = [whole.slice(last)]
+        if waiting:
+            yield _summed(waiting[0])
+
+
+def _first_rows(rows: pa.Table) -> npt.NDArray[np.int64]:
+    """Of sorted rows, those that begin another fact."""
+    begins = np.zeros(rows.num_rows, np.bool_)
+    begins[:1] = True
+    for name in _SORT:
+        column = rows.column(name)
+        begins[1:] |= pc.not_equal(column[1:], column[:-1]).to_numpy()
+    return np.flatnonzero(begins)
+
+
+def _summed(rows: pa.Table) -> pa.Table:
+    """As many rows of each fact as its weights' sum; of those that asserted it, the last ones. Raises UnbalancedRetraction."""
+    weights = rows.column("weight").to_numpy()
+    if (weights == 1).all():
+        return rows
+    first = _first_rows(rows)
+    sums = np.add.reduceat(weights, first, dtype=np.int64)
+    if (sums < 0).any():
+        raise UnbalancedRetraction(f"{-sums[sums < 0].sum()} retracted facts had not been asserted")
+    asserted = np.repeat(np.arange(len(weights)), np.maximum(weights, 0))
+    fact = np.searchsorted(first, asserted, side="right") - 1
+    later = np.cumsum(np.bincount(fact, minlength=len(first)))[fact] - 1 - np.arange(len(asserted))
+    return rows.take(pa.array(asserted[later < sums[fact]]))
 
 
 def _keyed(changes: pa.Table) -> pa.Table:
@@ -126,23 +141,6 @@ def _evidence_key(evidence: pa.ChunkedArray) -> pa.Array:
     counts = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
     offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]), pa.int32())
     return pc.fill_null(pc.binary_join(pa.ListArray.from_arrays(offsets, pc.fill_null(seqs, "")), ","), "")
-
-
-def _identities(rows: pa.Table, weights: Sequence[int] | None = None) -> Any:
-    """The identity of the fact of each row, with its weight, for a Counter."""
-    from engine.runtime.fingerprints import fingerprints
-
-    batch = rows.combine_chunks().to_batches()[0] if rows.num_rows else None
-    if batch is None:
-        return {} if weights is not None else []
-    first, second = fingerprints(batch, _IDENTITY)
-    pairs = list(zip(first.tolist(), second.tolist(), strict=True))
-    if weights is None:
-        return pairs
-    total: Counter[tuple[int, int]] = Counter()
-    for pair, weight in zip(pairs, weights, strict=True):
-        total[pair] += int(weight)
-    return total
 
 
 def _schema(value: pa.DataType) -> pa.Schema:

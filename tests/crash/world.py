@@ -193,7 +193,8 @@ class World:
 
     def close(self) -> None:
         for found in processes.job_processes():
-            found.process.kill()
+            with suppress(psutil.NoSuchProcess):
+                found.process.kill()
         for child in self.children:
             # The whole group: a worker that a test killed leaves its pool behind.
             with suppress(ProcessLookupError):

@@ -97,7 +97,8 @@ def test_an_unknown_file_type_is_refused_before_any_work(tmp_path: Path) -> None
         AnswerFile(tmp_path / "a.xlsx")
 
 
-FACTS = st.tuples(st.integers(0, 2), st.sampled_from([0, 1, None]), st.sampled_from(["in", "out"]), st.integers(0, 2))
+# So few that most are retracted, and that the changes of one are in several pieces.
+FACTS = st.tuples(st.just(0), st.sampled_from([0, None]), st.sampled_from(["in", "out"]), st.integers(0, 1))
 
 
 @given(st.lists(st.tuples(FACTS, st.booleans()), max_size=60), st.integers(1, 9))

@@ -1,6 +1,9 @@
 """Refusals that are not faults of the input."""
 
-from engine.model.faults import Refused
+from datetime import datetime, timedelta
+
+from engine.model.faults import Fault, Refused
+from engine.model.messages import Message
 
 
 class InUse(Refused):
@@ -9,6 +12,16 @@ class InUse(Refused):
 
 class Conflict(Refused):
     """Someone else was faster: the fault says who did what (HTTP 409)."""
+
+
+CLIENTS_CLOCK = timedelta(milliseconds=1)
+"""Many clients keep times no finer."""
+
+
+def refuse_if_changed(*, seen_at: datetime | None, updated_at: datetime) -> None:
+    """Raises Conflict if something has been changed since the change that a client saw; `seen_at` None: it does not ask."""
+    if seen_at is not None and updated_at - seen_at >= CLIENTS_CLOCK:
+        raise Conflict([Fault("/updated_at", Message("Somebody has changed it meanwhile: load it again before you change it."))])
 
 
 class OverQuota(Refused):

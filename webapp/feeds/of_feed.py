@@ -60,10 +60,21 @@ class OfFeedView(OwnedView):
         return Response(self.get_serializer(self.get_object()).data)
 
     def changes(self, thing: Any, request: Request, *, moved: Message) -> dict[str, Any]:
-        """What a valid request changes of `thing`. Raises ValidationError, with `moved` when it names another feed."""
+        """What a valid request changes of `thing`, and `seen_at` if it says which change the client saw last.
+
+        Raises ValidationError, with `moved` when it names another feed.
+        """
         serializer = self.get_serializer(thing, data=request.data, partial=True)
         serializer.is_valid(raise_exception=True)
         data = dict(serializer.validated_data)
         if data.pop("feed", thing.feed) != thing.feed:
             raise ValidationError({"feed": moved})
+        if "updated_at" in request.data:
+            seen = _Seen(data=request.data)
+            seen.is_valid(raise_exception=True)
+            data["seen_at"] = seen.validated_data["updated_at"]
         return data
+
+
+class _Seen(serializers.Serializer[Any]):
+    updated_at = serializers.DateTimeField()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from django.db import transaction
@@ -13,7 +14,7 @@ from engine.model.messages import Message
 from webapp.accounts.models import User
 from webapp.accounts.permissions import AnyUser
 from webapp.accounts.quotas import quota_check
-from webapp.config.faults import InUse
+from webapp.config.faults import InUse, refuse_if_changed
 from webapp.feeds.documents import checked_region, vertices_of
 from webapp.feeds.models import Region
 from webapp.feeds.selectors import vertices_held
@@ -40,8 +41,13 @@ def region_list(*, user: AnyUser) -> QuerySet[Region]:
 
 
 @transaction.atomic
-def region_update(*, region: Region, user: User, **changes: Any) -> Region:
-    """Changes the given fields; queries with the region follow a new geometry as new versions. Raises Refused."""
+def region_update(*, region: Region, user: User, seen_at: datetime | None = None, **changes: Any) -> Region:
+    """Changes the given fields; queries with the region follow a new geometry as new versions.
+
+    Raises Refused; Conflict if somebody has changed it after `seen_at`.
+    """
+    region = Region.objects.select_for_update(of=("self",), no_key=True).select_related("feed").get(pk=region.pk)
+    refuse_if_changed(seen_at=seen_at, updated_at=region.updated_at)
     old_name, old_geometry = region.name, region.geometry
     if "geometry" in changes:
         changes["geometry"], bbox = checked_region(changes["geometry"], region.feed, "/geometry")

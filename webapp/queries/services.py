@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any
 
 from django.db import transaction
@@ -21,7 +22,7 @@ from engine.specification import check
 from webapp.accounts.models import Team, User
 from webapp.accounts.quotas import quota_check
 from webapp.audit.services import record, record_all
-from webapp.config.faults import OverQuota
+from webapp.config.faults import OverQuota, refuse_if_changed
 from webapp.feeds.models import Feed
 from webapp.feeds.selectors import regions_of_feed
 from webapp.queries.derivation import derive_faults, not_visible_to_owner, refuse_if_derived_from, seen_by_owner, upstream_of, with_upstream
@@ -169,19 +170,20 @@ def faults_at(place: int, faults: list[Fault]) -> Iterator[None]:
 
 
 @transaction.atomic
-def query_edit(*, query: Query, user: User, stop_dependents: bool = False, **changes: Any) -> Query:
+def query_edit(*, query: Query, user: User, stop_dependents: bool = False, seen_at: datetime | None = None, **changes: Any) -> Query:
     """Changes the given fields: any of query_register's but `owner` and `feed`. A new specification makes a new version.
 
     What derives from it gets a new version too, or stops when it can no longer derive; `stop_dependents`: switching it off may stop others.
 
     Switched off and on again, the same version continues: its answers have the same keys (decision 20).
 
-    Raises Refused like query_register.
+    Raises Refused like query_register; Conflict if somebody has changed it after `seen_at`.
     """
     if changes.get("specification", query.specification) != query.specification:
         _check_rate(query.feed, checked_specification(query.feed, changes["specification"], user, kept=query)[1])
     feed_version = next_version(query.feed)
     query = Query.objects.select_for_update(of=("self",), no_key=True).select_related("feed").get(pk=query.pk)
+    refuse_if_changed(seen_at=seen_at, updated_at=query.updated_at)
     before = (query.specification, query.enabled)
     called, shared = query.name, (query.team_id, query.public)
     if query.enabled and changes.get("enabled") is False and not stop_dependents:

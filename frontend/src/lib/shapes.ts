@@ -233,6 +233,7 @@ export const region = record({
   tags: otherwise(list(string), []),
   used_by: otherwise(list(named), []),
   editable: otherwise(boolean, true),
+  updated_at: otherwise(moment, 0),
 });
 export type RegionRow = ReturnType<typeof region>;
 

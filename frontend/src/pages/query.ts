@@ -34,7 +34,7 @@ import { FilingView } from "../views/query_form/filing_view";
 import { originalOf, suggestedName, type Original } from "../views/query_form/free_names";
 import { PreviewView } from "../views/query_form/preview_view";
 import { queryHead, stopNotice } from "../views/query_form/query_head";
-import { mayReplace } from "../views/query_form/replacing";
+import { replaceable } from "../views/replacing";
 import { section } from "../views/query_form/section";
 import { VerdictView, type Verdict } from "../views/query_form/verdict_view";
 import { RegionEditorView } from "../views/region_editor_view";
@@ -424,10 +424,19 @@ class QueryPage {
         this.isEdited = false;
         location.assign(address("/", { feed: made.feed }));
       } else {
-        if (!(await mayReplace(stored))) return;
+        const updated_at = await replaceable(
+          "queries",
+          stored,
+          t("This query has been changed meanwhile"),
+          t("Saving replaces the other change by this form. To see it first, open the query in another tab; earlier versions are kept."),
+        );
+        if (updated_at === null) return;
+        const changes = { ...body, updated_at };
         const changed = await unlessOthersStop(
           async (stop) =>
-            queryRow(await call(`queries/${stored.id}/`, { method: "PATCH", body: stop ? { ...body, stop_dependents: true } : body })),
+            queryRow(
+              await call(`queries/${stored.id}/`, { method: "PATCH", body: stop ? { ...changes, stop_dependents: true } : changes }),
+            ),
           t("Switch off all of them"),
         );
         if (changed === null) return;

@@ -11,6 +11,7 @@ import { chooseImport, type ImportChoice } from "../views/import_choice_view";
 import { confirmDanger } from "../views/dialog_view";
 import { showFaults } from "../views/faults_view";
 import { boundsOf } from "../views/map_view";
+import { replaceable } from "../views/replacing";
 import { fileButton, RegionEditorView } from "../views/region_editor_view";
 import { REGION_FILES } from "../views/query_form/region_choice";
 import { fail, openShell, toast } from "../views/shell_view";
@@ -264,10 +265,8 @@ class RegionsPage {
         .filter((tag) => tag !== ""),
     };
     try {
-      const saved =
-        this.current === null
-          ? await post("regions/", body, regionParser)
-          : regionParser(await call(`regions/${this.current.id}/`, { method: "PATCH", body }));
+      const saved = this.current === null ? await post("regions/", body, regionParser) : await this.changed(this.current, body);
+      if (saved === null) return;
       toast(t("“{name}” is saved.", { name: saved.name }), "good");
       await this.load();
       this.select(this.rows.find((row) => row.id === saved.id) ?? null);
@@ -280,6 +279,17 @@ class RegionsPage {
         fail(error);
       }
     }
+  }
+
+  /** The region with these changes; null when another change stays. */
+  private async changed(row: RegionRow, body: object): Promise<RegionRow | null> {
+    const updated_at = await replaceable(
+      "regions",
+      row,
+      t("This region has been changed meanwhile"),
+      t("Saving replaces the other change by yours. To see it first, open this page in another tab."),
+    );
+    return updated_at === null ? null : regionParser(await call(`regions/${row.id}/`, { method: "PATCH", body: { ...body, updated_at } }));
   }
 
   private async remove(row: RegionRow): Promise<void> {

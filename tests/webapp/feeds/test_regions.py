@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from datetime import datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -54,6 +55,25 @@ def test_an_invalid_region_is_refused_with_a_pointer_below_geometry(
     answer = client_of(people.owner).post("/api/v1/regions/", {"feed": "yard", "name": "x", "geometry": geometry})
     assert answer.status_code == 400
     assert all(fault["pointer"].startswith("/geometry") for fault in answer.json()["faults"])
+
+
+@pytest.mark.parametrize("kind", ["regions", "queries"])
+def test_a_change_that_another_person_made_meanwhile_is_not_overwritten(
+    kind: str, people: SimpleNamespace, region: Region, query: Any, client_of: Callable[..., APIClient]
+) -> None:
+    client = client_of(people.owner)
+    address = f"/api/v1/{kind}/{(region if kind == 'regions' else query).pk}/"
+    seen = client.get(address).json()["updated_at"]
+    assert client.patch(address, {"tags": ["mine"], "updated_at": seen}).status_code == 200
+    refused = client.patch(address, {"tags": ["yours"], "updated_at": seen})
+    assert refused.status_code == 409 and refused.json()["faults"][0]["pointer"] == "/updated_at"
+    now = client.get(address).json()
+    assert now["tags"] == ["mine"]
+    in_milliseconds = datetime.fromisoformat(now["updated_at"]).isoformat(timespec="milliseconds")
+    assert client.patch(address, {"tags": ["theirs"], "updated_at": in_milliseconds}).status_code == 200
+    assert client.patch(address, {"tags": ["last"]}).status_code == 200, "who does not ask replaces"
+    wrong = client.patch(address, {"tags": [], "updated_at": "yesterday"})
+    assert wrong.status_code == 400 and wrong.json()["faults"][0]["pointer"] == "/updated_at"
 
 
 def test_region_names_are_unique_in_a_feed(people: SimpleNamespace, region: Region, client_of: Callable[..., APIClient]) -> None:

@@ -369,6 +369,17 @@ describe("a composite query's entries", () => {
     expect(toDocument(again)).toMatchObject({ pattern: "A OR B", primitives: { B: { where: [["reader", "=", "x"]] } } });
   });
 
+  it("send what the names of a new text mean before the server has parsed it", () => {
+    const entries = fromDocument(
+      { family: "composite", pattern: "A : B", primitives: { A: {}, B: { where: [["reader", "=", "x"]] } }, per: null, within: 5 },
+      WAREHOUSE,
+    );
+    const parsed = withRead(entries, fromTree({ sequence: ["A", "B"] })!);
+    const [, , b] = outline(parsed.root!);
+    const without = withRoot(parsed, removed(parsed.root!, b!.node.id));
+    expect(toDocument({ ...without, written: "A : !C : B" })["primitives"]).toEqual({ A: {}, B: { where: [["reader", "=", "x"]] } });
+  });
+
   it("begin with one event after another, of one entity", () => {
     const entries = fromDocument({ family: "composite", version: 1 }, WAREHOUSE);
     expect(toDocument(entries)).toEqual({

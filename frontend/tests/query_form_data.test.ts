@@ -17,6 +17,7 @@ import {
   type SpanUnit,
 } from "../src/data/query_form_data";
 import { barHeights, scaleOf, shareOf, valueAt } from "../src/data/histogram_data";
+import { decimal } from "../src/data/document_data";
 import { regionsOf } from "../src/data/query_shapes";
 import { feed } from "../src/lib/shapes";
 import { parseDuration } from "../src/lib/time";
@@ -91,6 +92,26 @@ describe("the form for borders and transitions", () => {
         expect(toConditions(fromConditions(conditions), CITY)).toEqual(conditions);
       }),
     );
+  });
+
+  it("does not take an empty field for an empty text, unless the document has one", () => {
+    const row = { column: "kind", operator: "=", value: " " };
+    expect(toConditions([row, { ...row, operator: "in" }], CITY)).toEqual([
+      ["kind", "=", null],
+      ["kind", "in", null],
+    ]);
+    const stored = [
+      ["kind", "=", ""],
+      ["kind", "in", [""]],
+    ];
+    expect(toConditions(fromConditions(stored), CITY)).toEqual(stored);
+  });
+
+  it("reads a decimal comma, but not a number that may have commas between thousands", () => {
+    expect(["3,5", "0,500", "-2,25", "1.5"].map(decimal)).toEqual([3.5, 0.5, -2.25, 1.5]);
+    expect(["1,000", "-12,000,000", "1,5,5", "", "abc"].map(decimal)).toEqual([NaN, NaN, NaN, NaN, NaN]);
+    expect(toDuration("1,000", "min")).toBeNull();
+    expect(toConditions([{ column: "speed", operator: "<", value: "2,5" }], CITY)).toEqual([["speed", "<", 2.5]]);
   });
 
   it("expands the collapsed part if something in it is set", () => {

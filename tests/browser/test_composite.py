@@ -23,6 +23,7 @@ def test_a_theft_pattern_can_be_entered_by_keyboard_and_saved(site: Site) -> Non
     _tree(page)
     _text(page)
     _save(site)
+    _only_looked_at(site)
     assert site.faults == []
 
 
@@ -94,6 +95,18 @@ def _save(site: Site) -> None:
         "per": "entity",
         "within": "PT10M",
     }
+
+
+def _only_looked_at(site: Site) -> None:
+    """Nothing was entered in the stored query: no question when the reader leaves."""
+    from webapp.queries.models import Query
+
+    page, asked = site.page, list[str]()
+    page.on("dialog", lambda dialog: (asked.append(dialog.type), dialog.accept()))
+    page.goto(f"{site.address}/queries/{Query.objects.get(name='theft').pk}")
+    page.get_by_role("treeitem", name=re.compile("EXIT")).click()
+    page.goto(site.address + "/queries/")
+    assert asked == []
 
 
 def _stored(name: str) -> Any:

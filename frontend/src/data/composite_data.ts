@@ -141,7 +141,7 @@ function readRegion(value: unknown): Geometry | Reference | null {
 /** The document; missing parts are left out, so that the server reports them. */
 export function toDocument(entries: CompositeEntries): Record<string, unknown> {
   const { root, written, primitives, unused, isPerEntity, within, where, others } = entries;
-  const named = new Set(root === null ? primitives.keys() : namesIn(root));
+  const named = new Set(root === null ? primitives.keys() : typeof written === "string" ? wordsOf(written) : namesIn(root));
   const meanings = [...primitives]
     .filter(([name]) => named.has(name) || unused.has(name))
     .map(([name, entry]): [string, unknown] => [name, writtenPrimitive(entry)]);
@@ -156,6 +156,11 @@ export function toDocument(entries: CompositeEntries): Record<string, unknown> {
   if (within !== null) document["within"] = within;
   if (where.length > 0) document["where"] = where;
   return document;
+}
+
+/** What may be a name in the text: the server has not parsed it yet, or cannot. */
+function wordsOf(text: string): string[] {
+  return text.match(/[\p{L}_][\p{L}\p{N}_]*/gu) ?? [];
 }
 
 function writtenPrimitive({ where, prefix, inside, outside, others }: PrimitiveEntry): Record<string, unknown> {

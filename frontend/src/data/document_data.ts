@@ -17,8 +17,15 @@ export function asList(value: unknown): unknown[] {
 export function bound(text: string): number | string | null {
   const trimmed = text.trim().replace("−", "-");
   if (trimmed === "") return null;
-  const value = Number(trimmed);
+  const value = decimal(trimmed);
   return Number.isFinite(value) ? value : trimmed;
+}
+
+/** With a comma or a point before the decimals; NaN for any other text, and for "1,000", which may be a thousand or one. */
+export function decimal(text: string): number {
+  const trimmed = text.trim();
+  const isGrouped = /^-?[1-9]\d{0,2}(,\d{3})+$/.test(trimmed);
+  return trimmed === "" || isGrouped ? NaN : Number(trimmed.replace(",", "."));
 }
 
 /** The keys that the editor has no field for: they are kept unchanged. */

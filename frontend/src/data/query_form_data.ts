@@ -4,7 +4,7 @@ import type { Fault } from "../lib/api";
 import { columnsOf } from "../lib/columns";
 import { isObject } from "../lib/parse";
 import { parseDuration, type TimeUnit } from "../lib/time";
-import { bound, othersOf } from "./document_data";
+import { bound, decimal, othersOf } from "./document_data";
 import type { Feed } from "../lib/shapes";
 import { readWatched, writtenWatched, type Watched } from "./watched_data";
 import { t } from "../lib/texts";
@@ -25,7 +25,7 @@ const UNIT_NAMES: Record<SpanUnit, readonly [string, string]> = {
 
 /** The unit after an amount: "minute" after 1 and −1, else "minutes". */
 export function unitName(unit: SpanUnit, amount: string): string {
-  const value = amount.trim() === "" ? NaN : Number(amount.trim().replace(",", "."));
+  const value = decimal(amount);
   return UNIT_NAMES[unit][Math.abs(value) === 1 ? 0 : 1];
 }
 
@@ -33,6 +33,8 @@ export interface ConditionEntry {
   column: string;
   operator: string;
   value: string;
+  /** The document compares with an empty text. In any other row an empty field is one that the reader has not filled in. */
+  isEmptyText?: boolean;
 }
 /** The entries of the form for `border` and `transition`. */
 export interface CrossingEntries extends Watched {
@@ -151,7 +153,9 @@ export function parseText(text: string): Record<string, unknown> | null {
   }
 }
 
-function constant({ operator, value }: ConditionEntry, type: string): unknown {
+/** Null, which the server refuses, for a field that is not filled in. */
+function constant({ operator, value, isEmptyText = false }: ConditionEntry, type: string): unknown {
+  if (value.trim() === "" && type === "string" && !isEmptyText) return null;
   if (operator === "in") return value.split(",").map((part) => single(part.trim(), type));
   return single(value.trim(), type);
 }
@@ -164,8 +168,8 @@ function single(text: string, type: string): unknown {
 
 /** "PT3M" for 3 minutes, a number for ticks; null for invalid input. */
 export function toDuration(amount: string, unit: SpanUnit): string | number | null {
-  const value = Number(amount.trim().replace(",", "."));
-  if (amount.trim() === "" || !Number.isFinite(value) || value < 0) return null;
+  const value = decimal(amount);
+  if (!Number.isFinite(value) || value < 0) return null;
   if (unit === "ticks") return value;
   const ms = Math.round(value * SPAN_UNITS[unit]);
   if (!Number.isInteger(value)) return ms;
@@ -226,7 +230,9 @@ export function toConditions(entries: readonly ConditionEntry[], feed: Feed): un
 function condition(row: unknown): ConditionEntry[] {
   if (!Array.isArray(row) || row.length !== 3) return [];
   const value: unknown = row[2];
-  return [{ column: String(row[0]), operator: String(row[1]), value: Array.isArray(value) ? value.map(shown).join(", ") : shown(value) }];
+  const text = Array.isArray(value) ? value.map(shown).join(", ") : shown(value);
+  const isEmptyText = text === "" && value !== null;
+  return [{ column: String(row[0]), operator: String(row[1]), value: text, ...(isEmptyText ? { isEmptyText } : {}) }];
 }
 
 function shown(value: unknown): string {

@@ -28,6 +28,7 @@ import { AlertsView } from "../views/query_form/alerts_view";
 import { BulkView } from "../views/query_form/bulk_view";
 import { DerivationView } from "../views/query_form/derivation_view";
 import { DeriveField } from "../views/query_form/derive_field";
+import { inWordsOfField } from "../views/query_form/duration_field";
 import { askedVersion, earlierNotice, type Earlier } from "../views/query_form/earlier_version";
 import { familyGallery } from "../views/query_form/family_gallery";
 import { FilingView } from "../views/query_form/filing_view";
@@ -393,7 +394,7 @@ class QueryPage {
 
   private showVerdict({ faults: given, ...rest }: Verdict): void {
     this.editor?.faults?.(given);
-    const faults = given.map((fault) => this.editor?.explained?.(fault) ?? fault);
+    const faults = given.map((fault) => inWordsOfField(this.body, this.editor?.explained?.(fault) ?? fault));
     const unclaimed = showFaults(this.body, this.isTried ? faults : []);
     this.verdict.show({ faults, ...rest }, this.isTried ? unclaimed : null);
   }

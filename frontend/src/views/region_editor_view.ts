@@ -29,6 +29,11 @@ const HINTS: Record<Shape | "Point", string> = {
   Circle: t("Click the centre, then the edge. Escape cancels."),
 };
 
+/** Of Leaflet-Geoman, which does not publish it. */
+interface CornersDrawn {
+  _removeLastVertex(): void;
+}
+
 /** Vertices on the map are for pointers only: by keyboard they are numbers in a table. */
 function forPointers(corner: L.Marker): void {
   const element = corner.getElement();
@@ -94,9 +99,19 @@ export class RegionEditorView implements EditorMap {
       map.pm.disableDraw();
       this.placing(false);
     });
+    document.addEventListener("keydown", (event) => this.undoing(event));
     this.paint();
     this.readyTools();
     void this.showEntities();
+  }
+
+  /** Ctrl+Z takes back the newest corner: the browser's own undo would change a text field that the reader has left. */
+  private undoing(event: KeyboardEvent): void {
+    const { pm } = this.feedMap.map;
+    const isTyping = event.target instanceof HTMLElement && event.target.matches("input, textarea, select, [contenteditable]");
+    if (event.key.toLowerCase() !== "z" || !(event.ctrlKey || event.metaKey) || isTyping || !pm.globalDrawModeEnabled()) return;
+    event.preventDefault();
+    if (pm.Draw.getActiveShape() === "Polygon") (pm.Draw as unknown as { Polygon: CornersDrawn }).Polygon._removeLastVertex();
   }
 
   /** Stored regions and shapes around those that are edited. */

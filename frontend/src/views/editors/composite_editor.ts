@@ -298,7 +298,7 @@ class CompositeEditor implements FamilyEditor {
       this.chosen = rows[Math.min(Math.max(0, at), rows.length - 1)]!.node.id;
       this.showDetail();
       this.showShapes(root === null);
-      this.context.onChange();
+      this.context.onProposal();
     }
     this.showTree();
     this.showWords();

@@ -100,7 +100,7 @@ export class ConditionsField {
 }
 
 function placeholder(operator: string): string {
-  return operator === "in" ? "a, b, c" : "value";
+  return operator === "in" ? "a, b, c" : t("value");
 }
 
 /** A choice of columns; a column that the feed no longer has stays on the list, so that the server can report it. */

@@ -1,6 +1,8 @@
 /** A length of time: an amount and a unit, as the specification writes it ("PT3M", or a number on a feed of ticks). */
 
 import { h } from "../../lib/dom";
+import type { Fault } from "../../lib/api";
+import { t } from "../../lib/texts";
 import type { TimeUnit } from "../../lib/time";
 import { fromDuration, toDuration, type SpanUnit } from "../../data/query_form_data";
 import { unitSelect } from "./unit_select";
@@ -34,6 +36,7 @@ export class DurationField {
     });
     amount.addEventListener("input", () => {
       this.amount = amount.value;
+      this.mark(label);
       onChange();
     });
     this.element = h(
@@ -45,8 +48,22 @@ export class DurationField {
     );
   }
 
+  /** For `inWordsOfField`: the label, while the amount is none. */
+  private mark(label: string): void {
+    const isUnread = this.amount.trim() !== "" && toDuration(this.amount, this.unit) === null;
+    if (isUnread) this.element.dataset["unread"] = label;
+    else delete this.element.dataset["unread"];
+  }
+
   /** Null for an empty field; an invalid number is kept as typed, for the server to refuse. */
   value(): string | number | null {
     return this.amount.trim() === "" ? null : (toDuration(this.amount, this.unit) ?? this.amount.trim());
   }
+}
+
+/** The server expects a duration as in a document; the reader enters a number beside a unit. */
+export function inWordsOfField(root: HTMLElement, fault: Fault): Fault {
+  const field = [...root.querySelectorAll<HTMLElement>("[data-unread]")].find(({ dataset }) => dataset["pointer"] === fault.pointer);
+  const label = field?.dataset["unread"];
+  return label === undefined ? fault : { ...fault, message: t("{label}: a number of 0 or more.", { label }) };
 }

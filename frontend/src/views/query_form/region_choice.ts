@@ -59,7 +59,7 @@ export class RegionChoice {
       // A name may be a prefix of another: typing waits for its end; a pick from the list counts immediately.
       if (!(event instanceof InputEvent) || event.inputType === "insertReplacementText") this.named(this.input.value);
     });
-    this.input.addEventListener("change", () => this.named(this.input.value));
+    this.input.addEventListener("change", () => this.entered(this.input.value.trim()));
     this.input.addEventListener("focus", () => this.fillNames());
     this.element = h(
       "div",
@@ -122,6 +122,19 @@ export class RegionChoice {
   private fillNames(): void {
     const { regions } = this.options.context;
     if (this.names.childElementCount === 0) this.names.append(...regions.map((row) => h("option", { value: row.name })));
+  }
+
+  /** The name is complete: capitals do not matter, and an unknown one is said to be so. */
+  private entered(text: string): void {
+    const known = byName(this.options.context.regions, text);
+    if (known === undefined && text !== "") {
+      const unknown = t("No stored region is called “{name}”.", { name: text });
+      replace(this.state, h("p", { class: "notice notice-high" }, icon("triangle-alert"), h("span", {}, unknown)));
+      return;
+    }
+    this.input.value = known ?? "";
+    replace(this.state, this.line());
+    this.named(this.input.value);
   }
 
   private named(name: string, isElsewhere = true): void {
@@ -223,4 +236,10 @@ export class RegionChoice {
       found.length > SHOWN ? h("p", { class: "small muted" }, t("The first {SHOWN} of {count}.", { SHOWN, count: found.length })) : null;
     const dialog = openDialog(t("Which region?"), ...rows, rest);
   }
+}
+
+function byName(regions: readonly { name: string }[], text: string): string | undefined {
+  const names = regions.map(({ name }) => name);
+  const alike = names.filter((name) => name.toLowerCase() === text.toLowerCase());
+  return names.find((name) => name === text) ?? (alike.length === 1 ? alike[0] : undefined);
 }

@@ -1,0 +1,60 @@
+"""What readers type into a query's form: names of regions, lengths of time, and Ctrl+Z while they draw."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.browser.forms import new_query, walked
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+    from tests.browser.conftest import Site
+
+pytestmark = [pytest.mark.browser, pytest.mark.services, pytest.mark.slow]
+
+
+def test_what_the_form_cannot_read_is_said_in_its_own_words(site: Site) -> None:
+    page = new_query(walked(site), "transition")
+    page.set_default_timeout(15_000)
+    _region(page)
+    _time(page)
+    _drawing(page)
+    assert site.faults == []
+
+
+def _region(page: Page) -> None:
+    stored = page.locator("#region-stored")
+    stored.fill("nowhere")
+    stored.blur()
+    page.get_by_text("No stored region is called “nowhere”.").wait_for()
+    stored.fill("SQUARE")
+    stored.blur()
+    page.get_by_text("Uses the stored region square").wait_for()
+    assert stored.input_value() == "square"
+
+
+def _time(page: Page) -> None:
+    page.locator("#within").fill("soon")
+    page.get_by_text("a number of 0 or more.").wait_for()
+    assert page.get_by_text("ISO 8601").count() == 0
+    page.locator("#within").fill("1,5")
+    page.locator(".sentence-text", has_text="90 seconds").or_(page.locator(".sentence-text", has_text="1 minute 30 seconds")).wait_for()
+
+
+def _drawing(page: Page) -> None:
+    """Ctrl+Z takes back a corner, not what was typed before."""
+    page.get_by_role("button", name="Take another region").click()
+    page.fill("#query-name", "drawn")
+    page.get_by_role("button", name="Draw", exact=True).click()
+    box = page.locator(".query-map .map-canvas").bounding_box()
+    assert box is not None
+    for right, down in ((0.4, 0.4), (0.6, 0.4), (0.5, 0.6)):
+        page.mouse.click(box["x"] + right * box["width"], box["y"] + down * box["height"])
+    corners = page.locator(".marker-icon:not(.cursor-marker)")
+    assert corners.count() == 3
+    page.keyboard.press("Control+z")
+    assert corners.count() == 2
+    assert page.input_value("#query-name") == "drawn"

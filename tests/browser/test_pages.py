@@ -142,8 +142,9 @@ def test_a_region_drawn_by_keyboard_is_stored(site: Site) -> None:
     page.goto(site.address + "/queries/new?feed=yard")
     page.get_by_text("Corners as numbers").click()
     page.get_by_role("button", name="Start with a circle").press("Enter")
-    page.get_by_label("Radius").fill("3")
-    page.get_by_label("Radius").press("Tab")
+    for label, value in (("Centre, x", "0"), ("Centre, y", "0"), ("Radius", "3")):
+        page.get_by_label(label).fill(value)
+        page.get_by_label(label).press("Tab")
     page.get_by_text("Circle, radius 3").wait_for()
     page.locator(".sentence-text").wait_for()
     page.fill("#query-name", "round the middle")

@@ -65,6 +65,34 @@ def test_an_import_shows_what_came_and_counts_what_is_refused(site: Site) -> Non
     page.get_by_text("Nothing was stored: the file has 3 faults. Row 1: ").wait_for()
 
 
+def test_a_region_is_made_by_keyboard_and_not_lost_by_a_click(site: Site) -> None:
+    a_feed("bay", crs="geographic", view={"center": [10.5, 55.5], "zoom": 8})
+    site.log_in()
+    page = site.page
+    page.goto(site.address + "/regions/?feed=bay")
+    page.get_by_role("button", name="New region by numbers").press("Enter")
+    page.keyboard.type("by numbers")
+    for corner, (x, y) in enumerate([(10, 55), (11, 55), (11, 56), (10, 56)], start=1):
+        for axis, value in (("Longitude", x), ("Latitude", y)):
+            field = page.get_by_label(f"Corner {corner}, {axis}", exact=True)
+            near = float(field.input_value())
+            assert abs(near - value) < 2, "it begins in the middle of the map"
+            field.fill(str(value))
+            field.press("Tab")
+    assert page.locator("#region-name").input_value() == "by numbers", "what was typed stays"
+    page.get_by_role("button", name="Save", exact=True).press("Enter")
+    page.get_by_text("“by numbers” is saved.").wait_for()
+    assert Region.objects.get(name="by numbers").geometry["coordinates"] == [[[10, 55], [11, 55], [11, 56], [10, 56], [10, 55]]]
+    page.get_by_role("button", name="New region by numbers").press("Enter")
+    page.locator(".region-item", has_text="by numbers").press("Enter")
+    page.get_by_role("dialog").get_by_role("button", name="Cancel").press("Enter")
+    page.get_by_role("heading", name="New region").wait_for()
+    page.locator(".region-item", has_text="by numbers").press("Enter")
+    page.get_by_role("dialog").get_by_role("button", name="Discard").press("Enter")
+    page.get_by_role("heading", name="by numbers").wait_for()
+    assert site.faults == []
+
+
 def test_a_viewer_is_told_before_the_work_that_it_cannot_be_saved(site: Site) -> None:
     a_feed("bay", crs="geographic", view={"center": [10.5, 55.5], "zoom": 8}, public=True)
     Membership.objects.update(role=Role.VIEWER)

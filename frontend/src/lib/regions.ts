@@ -71,6 +71,23 @@ export function around(points: Iterable<readonly [number, number]>): Box | null 
   return w <= e ? [w, s, e, n] : null;
 }
 
+/** The middle of a box. */
+export function middleOf([w, s, e, n]: Box): [number, number] {
+  return [Number(((w + e) / 2).toPrecision(8)), Number(((s + n) / 2).toPrecision(8))];
+}
+
+/** A rectangle in the middle of a box, half as wide and high. */
+export function rectangleIn([w, s, e, n]: Box): Geometry {
+  const at = (low: number, high: number, share: number): number => Number((low + (high - low) * share).toPrecision(8));
+  const [left, right, bottom, top] = [at(w, e, 0.25), at(w, e, 0.75), at(s, n, 0.25), at(s, n, 0.75)];
+  return withRing({ type: "Polygon", coordinates: [[]] }, [
+    [left, bottom],
+    [right, bottom],
+    [right, top],
+    [left, top],
+  ]);
+}
+
 /** Null for a region without points. */
 export function bounds(geometry: Geometry, geographic: boolean): Box | null {
   return around(rings(geometry, geographic, 16).flat());

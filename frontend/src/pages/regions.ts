@@ -2,7 +2,7 @@ import { ApiError, call, getAll, post, query as address, reason } from "../lib/a
 import { importedRegions } from "../lib/answers";
 import { button, empty, h, icon, linkButton, replace } from "../lib/dom";
 import { mayMake } from "../lib/roles";
-import { describe, type Geometry } from "../lib/regions";
+import { describe, rectangleIn, type Geometry } from "../lib/regions";
 import { region as regionParser, type Feed, type RegionRow } from "../lib/shapes";
 import { lastFeed, setLastFeed } from "../lib/preferences";
 import { attachMenu } from "../views/menu_view";
@@ -61,7 +61,15 @@ class RegionsPage {
     const side = h(
       "aside",
       { class: "regions-side", "aria-label": t("Regions") },
-      h("div", { class: "regions-tools" }, feeds, this.search),
+      h(
+        "div",
+        { class: "regions-tools" },
+        feeds,
+        this.search,
+        mayMake(shell.me)
+          ? button(t("New region by numbers"), { icon: "plus", kind: "button-sm", onClick: () => void this.begin() })
+          : null,
+      ),
       this.list,
     );
     replace(
@@ -87,8 +95,12 @@ class RegionsPage {
         this.draft = geometry;
         this.editor.showRegion(geometry, true);
       },
+      () => this.editor.shownBox(),
     );
     this.search.addEventListener("input", () => this.showList());
+    window.addEventListener("beforeunload", (event) => {
+      if (this.draft !== null) event.preventDefault();
+    });
     void this.load(true);
   }
 
@@ -138,30 +150,43 @@ class RegionsPage {
       );
       return;
     }
-    const items = shown
-      .slice(0, 500)
-      .map((row) =>
+    const items = shown.slice(0, 500).map((row) =>
+      h(
+        "li",
+        {},
         h(
-          "li",
-          {},
+          "button",
+          {
+            type: "button",
+            class: "region-item",
+            "aria-current": String(row.id === this.current?.id),
+            onClick: () => void this.turnTo(row),
+          },
           h(
-            "button",
-            { type: "button", class: "region-item", "aria-current": String(row.id === this.current?.id), onClick: () => this.select(row) },
-            h(
-              "span",
-              { class: "grow" },
-              h("span", { class: "region-name truncate" }, row.name),
-              h("span", { class: "small faint" }, describe(row.geometry, this.feed.crs === "geographic")),
-            ),
-            row.used_by.length > 0 ? h("span", { class: "badge", title: t("Queries that use it") }, row.used_by.length) : null,
+            "span",
+            { class: "grow" },
+            h("span", { class: "region-name truncate" }, row.name),
+            h("span", { class: "small faint" }, describe(row.geometry, this.feed.crs === "geographic")),
           ),
+          row.used_by.length > 0 ? h("span", { class: "badge", title: t("Queries that use it") }, row.used_by.length) : null,
         ),
-      );
+      ),
+    );
     replace(
       this.list,
       ...items,
       shown.length > 500 ? h("li", { class: "hint" }, t("{count} more: search to find them", { count: shown.length - 500 })) : null,
     );
+  }
+
+  private async turnTo(row: RegionRow): Promise<void> {
+    if (await this.mayDiscard()) this.select(row);
+  }
+
+  /** Whether nothing drawn is unsaved, or the reader gives it up. */
+  private async mayDiscard(): Promise<boolean> {
+    if (this.draft === null) return true;
+    return confirmDanger(t("Discard what you have drawn?"), t("It is not saved."), t("Discard"));
   }
 
   private select(row: RegionRow | null): void {
@@ -171,6 +196,17 @@ class RegionsPage {
     this.editor.showRegion(row?.geometry ?? null, row?.editable ?? true, true);
     this.showList();
     this.showCard();
+  }
+
+  /** A rectangle in the middle of the map, its corners as numbers: for keyboards, and where numbers are known. */
+  private async begin(): Promise<void> {
+    if (!(await this.mayDiscard())) return;
+    this.select(null);
+    const geometry = rectangleIn(this.editor.shownBox());
+    this.editor.showRegion(geometry, true);
+    this.edited(geometry);
+    this.card.querySelector("details")?.setAttribute("open", "");
+    this.card.querySelector<HTMLElement>("#region-name")?.focus();
   }
 
   private edited(geometry: Geometry | null): void {

@@ -1,18 +1,19 @@
 /** A region's vertices as a table of numbers: drawing by keyboard, and for exact coordinates. */
 
 import { button, h, iconButton, replace } from "../lib/dom";
-import { isCircle, openRing, withRing, type Geometry, type Ring } from "../lib/regions";
+import { isCircle, middleOf, openRing, rectangleIn, withRing, type Box, type Geometry, type Ring } from "../lib/regions";
 import { t } from "../lib/texts";
 
 export class CoordinateTableView {
   readonly element = h("div", { class: "stack" });
   private geometry: Geometry | null = null;
 
-  /** `names` are the headings of the two columns: longitude and latitude, or x and y. */
+  /** `names` are the headings of the two columns: longitude and latitude, or x and y. A new shape begins in the middle of `shownBox`. */
   constructor(
     private readonly names: [string, string],
     private readonly radiusUnit: string,
     private readonly onChange: (geometry: Geometry) => void,
+    private readonly shownBox: () => Box,
   ) {
     this.show(null);
   }
@@ -29,18 +30,12 @@ export class CoordinateTableView {
           button(t("Start with four corners"), {
             icon: "pentagon",
             kind: "button-sm",
-            onClick: () =>
-              this.start([
-                [0, 0],
-                [1, 0],
-                [1, 1],
-                [0, 1],
-              ]),
+            onClick: () => this.take(rectangleIn(this.shownBox())),
           }),
           button(t("Start with a circle"), {
             icon: "circle",
             kind: "button-sm",
-            onClick: () => this.take({ center: [0, 0], radius: 100 }),
+            onClick: () => this.take({ center: middleOf(this.shownBox()), radius: 100 }),
           }),
         ),
       );
@@ -49,10 +44,6 @@ export class CoordinateTableView {
     } else {
       replace(this.element, this.corners(openRing(geometry)));
     }
-  }
-
-  private start(ring: Ring): void {
-    this.take(withRing({ type: "Polygon", coordinates: [[]] }, ring));
   }
 
   private take(geometry: Geometry): void {

@@ -7,12 +7,12 @@ import { get } from "../lib/api";
 import { positions } from "../lib/answers";
 import { button, h, iconButton } from "../lib/dom";
 import { token } from "../lib/colours";
-import { around, isCircle, type Geometry, type Ring } from "../lib/regions";
+import { around, isCircle, type Box, type Geometry, type Ring } from "../lib/regions";
 import { EntitiesData } from "../data/entities_data";
 import { type Feed, type Position } from "../lib/shapes";
 import type { EditorMap, MapShape, PointDocument } from "./editors/editor";
 import { EntityLayer } from "./entity_layer";
-import { boundsOf, latLng, openMap, type FeedMap } from "./map_view";
+import { boundsOf, latLng, openMap, shownBox, type FeedMap } from "./map_view";
 import { RegionLayer, type DrawnRegion } from "./region_layer";
 import { t } from "../lib/texts";
 
@@ -112,6 +112,11 @@ export class RegionEditorView implements EditorMap {
     if (event.key.toLowerCase() !== "z" || !(event.ctrlKey || event.metaKey) || isTyping || !pm.globalDrawModeEnabled()) return;
     event.preventDefault();
     if (pm.Draw.getActiveShape() === "Polygon") (pm.Draw as unknown as { Polygon: CornersDrawn }).Polygon._removeLastVertex();
+  }
+
+  /** What the map shows, in the feed's coordinates. */
+  shownBox(): Box {
+    return shownBox(this.feedMap.map.getBounds(), this.feed.crs === "geographic");
   }
 
   /** Stored regions and shapes around those that are edited. */

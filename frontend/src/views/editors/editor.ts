@@ -2,7 +2,7 @@
 
 import type { Detection, Feed, RegionRow } from "../../lib/shapes";
 import type { Fault } from "../../lib/api";
-import type { Geometry } from "../../lib/regions";
+import type { Box, Geometry } from "../../lib/regions";
 
 export interface PointDocument {
   type: "Point";
@@ -38,6 +38,8 @@ export interface EditorMap {
   ): void;
   /** Cancels `ask`. */
   stop(): void;
+  /** What the map shows, in the feed's coordinates. */
+  shownBox(): Box;
 }
 
 export interface EditorContext {

@@ -44,6 +44,7 @@ export class RegionChoice {
       isGeographic ? [t("Longitude"), t("Latitude")] : ["x", "y"],
       isGeographic ? t("metres") : t("units of the plan"),
       (geometry) => this.take(geometry),
+      () => context.map.shownBox(),
     );
     this.details = h("details", { class: "coordinates" }, h("summary", {}, t("Corners as numbers")), this.table.element);
     this.input = h("input", {

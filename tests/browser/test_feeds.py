@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import re
 import sys
+import threading
 import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
 import paho.mqtt.client as paho
@@ -275,6 +277,57 @@ def test_a_broker_is_tested_and_becomes_a_stream(inner_network: None, site: Site
     row.get_by_text(re.compile("The broker|cannot be reached")).wait_for()
     # The faults are those of the first attempt, without a port and a topic.
     assert [fault for fault in site.faults if "400" not in fault] == []
+
+
+class Vehicles(BaseHTTPRequestHandler):
+    """An address whose vehicles come later."""
+
+    body = b'{"vehicles": []}'
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(Vehicles.body)))
+        self.end_headers()
+        self.wfile.write(Vehicles.body)
+
+    def log_message(self, *arguments: object) -> None:
+        pass
+
+
+def test_a_second_test_guesses_again_until_someone_changes_the_guess(inner_network: None, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Vehicles) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        site.log_in()
+        page = site.page
+        page.goto(site.address + "/feeds/")
+        page.get_by_role("button", name="Connectors of the feed yard").click()
+        page.get_by_role("button", name="Add connector").click()
+        form = page.get_by_role("dialog", name="Add connector")
+        form.get_by_label("Protocol").select_option("poll")
+        form.get_by_label("Address").fill(f"http://127.0.0.1:{server.server_port}/")
+        entity, time_of = form.get_by_label("Entity", exact=True), form.get_by_label("Time", exact=True)
+        _tried(page)
+        assert (entity.input_value(), time_of.input_value()) == ("", "received")
+        monkeypatch.setattr(Vehicles, "body", b'{"vehicles": [{"id": "tram1", "when": "2026-01-02T03:04:05Z", "longitude": 3.5, "latitude": 4}]}')
+        _tried(page)
+        assert (entity.input_value(), time_of.input_value()) == ("id", "when")
+        entity.fill("when")
+        _tried(page)
+        assert (entity.input_value(), time_of.input_value()) == ("when", "when")
+        form.locator("#connector-path").fill("vehicles[?id==`none`]")
+        _tried(page)
+        # What is said at the end of a long form is not hidden by its foot.
+        said = form.get_by_text("received nothing within ten seconds").bounding_box()
+        foot = form.locator(".dialog-foot").bounding_box()
+        assert said and foot and said["y"] + said["height"] <= foot["y"]
+        server.shutdown()
+    assert site.faults == []
+
+
+def _tried(page: Page) -> None:
+    with page.expect_response("**/connectors/trial"):
+        page.get_by_role("button", name="Test", exact=True).click()
+    page.wait_for_function("() => [...document.querySelectorAll('.connector-form button')].every((one) => !one.disabled)")
 
 
 def _choose_queries_whose_answers_go_out(site: Site, port: int) -> None:

@@ -389,6 +389,29 @@ def test_dead_letters_are_mended_by_a_rule_and_by_hand(site: Site) -> None:
     assert site.faults == []
 
 
+def test_all_dead_letters_can_be_reached_and_counts_say_of_how_many_they_are(site: Site) -> None:
+    from webapp.feeds.models import DeadLetter
+
+    oldest = {"entity": "north", "t": 1000, "x": "east", "y": 2}
+    letters = [DeadLetter(feed=site.world.feed, reason="wrong_type", detail="no number", row=oldest)]
+    letters += [DeadLetter(feed=site.world.feed, reason="malformed", detail="no JSON", row={"text": str(n)}) for n in range(130)]
+    DeadLetter.objects.bulk_create(letters)
+    site.log_in()
+    page = site.page
+    page.goto(f"{site.address}/feeds/")
+    page.get_by_role("button", name="Dead letters").click()
+    page.get_by_text("Not readable × 100").wait_for()
+    page.get_by_text("Of the newest 100: there are more.").wait_for()
+    page.get_by_role("button", name="Show more").click()
+    page.get_by_role("button", name="Show more").click()
+    page.get_by_text("Not readable × 130").wait_for()
+    page.get_by_text("there are more").wait_for(state="detached")
+    assert page.get_by_role("button", name="Show more").count() == 0
+    page.get_by_role("button", name="Correct", exact=True).last.click()
+    assert '"east"' in page.get_by_label("The row as JSON").input_value()
+    assert site.faults == []
+
+
 def test_a_feed_is_shared_gets_a_plan_and_its_deletion_counts_its_contents(site: Site) -> None:
     from io import BytesIO
 

@@ -98,7 +98,7 @@ export async function showDeadLetters(feed: FeedStatus, zone: Zone): Promise<voi
     return [
       h("div", { class: "row row-wrap" }, ...badges, next === null ? "" : counted(rows.length)),
       mayCorrect ? rules(send) : null,
-      ...rows.slice(0, SHOWN).map((row) => letter(row, zone, feed.editable ? send : null)),
+      ...rows.slice(0, most).map((row) => letter(row, zone, feed.editable ? send : null)),
       rows.length <= most && next === null ? null : button(t("Show more"), { onClick: () => void showMore() }),
     ];
   };

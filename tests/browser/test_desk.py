@@ -15,6 +15,7 @@ from webapp.accounts.models import Membership, Role, Team, User
 from webapp.alerts.handling import Decision, alerts_decide
 from webapp.alerts.models import Alert, Step
 from webapp.feeds.models import Feed
+from webapp.jobs.models import Job, ObservedState
 from webapp.queries.models import Query
 
 if TYPE_CHECKING:
@@ -153,6 +154,11 @@ def test_the_way_back_leads_from_an_alert_to_the_list(site: Site) -> None:
 
 def test_the_desk_says_that_it_has_no_connection_and_misses_nothing(site: Site) -> None:
     page = opened(site, 3)
+    # Nothing opens alerts while the job does not run.
+    down = page.locator(".state-down", has_text="Job is down")
+    down.wait_for()
+    assert "yard" in (down.get_attribute("title") or "")
+    Job.objects.update(observed_state=ObservedState.RUNNING)
     page.locator(".state-live").wait_for()
     site.kill_web()
     page.locator(".state-reconnecting", has_text="Reconnecting").wait_for()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import re
 import sys
+import threading
 import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
 import paho.mqtt.client as paho
@@ -277,6 +279,57 @@ def test_a_broker_is_tested_and_becomes_a_stream(inner_network: None, site: Site
     assert [fault for fault in site.faults if "400" not in fault] == []
 
 
+class Vehicles(BaseHTTPRequestHandler):
+    """An address whose vehicles come later."""
+
+    body = b'{"vehicles": []}'
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(Vehicles.body)))
+        self.end_headers()
+        self.wfile.write(Vehicles.body)
+
+    def log_message(self, *arguments: object) -> None:
+        pass
+
+
+def test_a_second_test_guesses_again_until_someone_changes_the_guess(inner_network: None, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Vehicles) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        site.log_in()
+        page = site.page
+        page.goto(site.address + "/feeds/")
+        page.get_by_role("button", name="Connectors of the feed yard").click()
+        page.get_by_role("button", name="Add connector").click()
+        form = page.get_by_role("dialog", name="Add connector")
+        form.get_by_label("Protocol").select_option("poll")
+        form.get_by_label("Address").fill(f"http://127.0.0.1:{server.server_port}/")
+        entity, time_of = form.get_by_label("Entity", exact=True), form.get_by_label("Time", exact=True)
+        _tried(page)
+        assert (entity.input_value(), time_of.input_value()) == ("", "received")
+        monkeypatch.setattr(Vehicles, "body", b'{"vehicles": [{"id": "tram1", "when": "2026-01-02T03:04:05Z", "longitude": 3.5, "latitude": 4}]}')
+        _tried(page)
+        assert (entity.input_value(), time_of.input_value()) == ("id", "when")
+        entity.fill("when")
+        _tried(page)
+        assert (entity.input_value(), time_of.input_value()) == ("when", "when")
+        form.locator("#connector-path").fill("vehicles[?id==`none`]")
+        _tried(page)
+        # What is said at the end of a long form is not hidden by its foot.
+        said = form.get_by_text("received nothing within ten seconds").bounding_box()
+        foot = form.locator(".dialog-foot").bounding_box()
+        assert said and foot and said["y"] + said["height"] <= foot["y"]
+        server.shutdown()
+    assert site.faults == []
+
+
+def _tried(page: Page) -> None:
+    with page.expect_response("**/connectors/trial"):
+        page.get_by_role("button", name="Test", exact=True).click()
+    page.wait_for_function("() => [...document.querySelectorAll('.connector-form button')].every((one) => !one.disabled)")
+
+
 def _choose_queries_whose_answers_go_out(site: Site, port: int) -> None:
     """Chooses queries by name; the choice is in the form when it is opened again."""
     page, chosen = site.page, Query.objects.get(name="doors")
@@ -333,6 +386,29 @@ def test_dead_letters_are_mended_by_a_rule_and_by_hand(site: Site) -> None:
     page.get_by_text("1 sent.").wait_for()
     rows = newest_rows(feed, 100, ["entity", "x"]).to_pylist()
     assert {row["entity"]: row["x"] for row in rows} == {"north": 1.5, "south": 7.0}
+    assert site.faults == []
+
+
+def test_all_dead_letters_can_be_reached_and_counts_say_of_how_many_they_are(site: Site) -> None:
+    from webapp.feeds.models import DeadLetter
+
+    oldest = {"entity": "north", "t": 1000, "x": "east", "y": 2}
+    letters = [DeadLetter(feed=site.world.feed, reason="wrong_type", detail="no number", row=oldest)]
+    letters += [DeadLetter(feed=site.world.feed, reason="malformed", detail="no JSON", row={"text": str(n)}) for n in range(130)]
+    DeadLetter.objects.bulk_create(letters)
+    site.log_in()
+    page = site.page
+    page.goto(f"{site.address}/feeds/")
+    page.get_by_role("button", name="Dead letters").click()
+    page.get_by_text("Not readable × 100").wait_for()
+    page.get_by_text("Of the newest 100: there are more.").wait_for()
+    page.get_by_role("button", name="Show more").click()
+    page.get_by_role("button", name="Show more").click()
+    page.get_by_text("Not readable × 130").wait_for()
+    page.get_by_text("there are more").wait_for(state="detached")
+    assert page.get_by_role("button", name="Show more").count() == 0
+    page.get_by_role("button", name="Correct", exact=True).last.click()
+    assert '"east"' in page.get_by_label("The row as JSON").input_value()
     assert site.faults == []
 
 

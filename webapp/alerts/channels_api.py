@@ -32,13 +32,14 @@ class ChannelSerializer(OwnedSerializer):
     queries = ByKey(many=True, required=False, queryset=Query.objects.none())
     last_sent_at = serializers.DateTimeField(read_only=True, allow_null=True)
     waiting = serializers.IntegerField(read_only=True)
+    held_back = serializers.IntegerField(read_only=True)
     disabled_reason = TranslatedField(read_only=True)
 
     class Meta:
         model = Channel
         fields = (
             "id", "name", "kind", "url", "recipient", "browser_keys", "enabled", "disabled_reason", "min_severity", "per_minute",
-            "all_queries", "queries", *Channel.TIMING, "failures", "last_sent_at", "waiting", *OwnedSerializer.OWNED, "created_at",
+            "all_queries", "queries", *Channel.TIMING, "failures", "last_sent_at", "waiting", "held_back", *OwnedSerializer.OWNED, "created_at",
         )  # fmt: skip
         read_only_fields = ("failures", "created_at")
         extra_kwargs: ClassVar[dict[str, Any]] = {"per_minute": {"min_value": 1, "max_value": 600}, "browser_keys": {"write_only": True}}

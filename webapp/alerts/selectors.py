@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from webapp.accounts.models import User
 from webapp.accounts.permissions import AnyUser, users_who_may_change, visible
-from webapp.alerts.models import OPEN_STATES, UNATTENDED_STATES, Alert, AlertState, AlertStep, Channel, Delivery, RoutingRule
+from webapp.alerts.models import OPEN_STATES, UNATTENDED_STATES, Alert, AlertState, AlertStep, Channel, Delivery, Notification, RoutingRule
 from webapp.alerts.rows import AlertRow as AlertRow
 from webapp.alerts.rows import alert_rows
 from webapp.config.wording import translated
@@ -84,11 +84,14 @@ def alert_summary(*, user: AnyUser) -> dict[str, dict[str, int]]:
 
 
 def channel_list(*, user: AnyUser) -> QuerySet[Channel]:
-    """The channels that `user` may see, of their queries those that `user` may see, with `last_sent_at` and `waiting` (messages not sent yet)."""
+    """The channels that `user` may see, of their queries those that `user` may see, with `last_sent_at`, `waiting` (messages not sent yet) and
+    `held_back` (alerts that are in no message yet: for quiet hours, digests, or because a limit of messages is reached)."""
     unsent = Q(deliveries__sent_at=None, deliveries__failed_at=None, deliveries__id__isnull=False)
+    held_back = Notification.objects.filter(channel=OuterRef("pk"), delivery=None).order_by().values("channel").annotate(n=Count("id")).values("n")
     return (
         Channel.objects.visible_to(user)
         .with_editable(user)
+        .annotate(held_back=Coalesce(Subquery(held_back), 0))
         .annotate(last_sent_at=Max("deliveries__sent_at"), waiting=Count("deliveries", filter=unsent, distinct=True))
         .select_related("owner", "team")
         .prefetch_related(Prefetch("queries", Query.objects.visible_to(user)))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import closing, suppress
 from typing import Any, TypedDict
+from urllib.parse import urlsplit
 
 from django.db import transaction
 
@@ -24,6 +25,7 @@ from engine.sources.live.kinds import source_kinds
 from engine.sources.reading import PLANE
 from webapp.accounts.models import User
 from webapp.config.errors import FaultRow, faults_body
+from webapp.config.outside import RefusedAddress, check_host
 from webapp.config.wording import translated
 from webapp.connectors.answers import numbers_of
 from webapp.connectors.network import GuardedNetwork
@@ -57,6 +59,31 @@ def settings_of(connector: Connector) -> dict[str, Any]:
     kind = kinds().get(connector.kind)
     empty = {one.name: one.default for one in kind.fields if one.type is FieldType.SECRET} if kind else {}
     return {**empty, **connector.settings, **(json.loads(connector.secrets) if connector.secrets else {})}
+
+
+def check_hosts(kind: Kind, settings: Mapping[str, Any]) -> None:
+    """Raises Refused if a host in the settings leads to an address that this installation does not connect to.
+
+    What is not known now, or is malformed, passes: it is looked up and checked again at each connection.
+    """
+    faults = Faults()
+    for name, host in _hosts(kind, settings):
+        try:
+            check_host(host)
+        except RefusedAddress as error:
+            faults.note(f"/settings/{name}", message_of(error))
+    if faults:
+        raise Refused(faults)
+
+
+def _hosts(kind: Kind, settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The hosts of the settings, with the names of their fields."""
+    for name in {one.name for one in kind.fields} & {"host", "servers", "url"}:
+        text = str(settings.get(name, ""))
+        addresses = [text] if name == "url" else [f"//{one.strip()}" for one in text.split(",")]
+        for address in addresses:
+            with suppress(ValueError):
+                yield name, urlsplit(address).hostname or ""
 
 
 @transaction.atomic

@@ -33,6 +33,8 @@ export const QUIET_MS = 60_000;
 /** A busy machine may be silent for several seconds; a hung database or publisher is silent for longer. */
 export const SILENT_MS = 6_000;
 const WORKING = new Set<unknown>(["running", "starting"]);
+/** Whether a feed's job, in the state that the server tells, processes rows or soon will. */
+export const isWorking = (job: unknown): boolean => WORKING.has(job);
 
 /** The first cause that applies: no connection, then a silent server, then a job that does not run. */
 export function connectionStatus(known: Known): ConnectionStatus {
@@ -40,7 +42,7 @@ export function connectionStatus(known: Known): ConnectionStatus {
   if (!known.isLoaded) return "loading";
   if (!known.isClockLive) return "past";
   if (known.silentMs > SILENT_MS) return "silent";
-  if (!WORKING.has(known.job)) return "down";
+  if (!isWorking(known.job)) return "down";
   if (known.isStalled) return "behind";
   if (known.restMs === null) return "empty";
   if (known.restMs > QUIET_MS) return "ended";

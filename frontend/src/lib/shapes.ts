@@ -411,6 +411,7 @@ export const channel = record({
   failures: otherwise(integer, 0),
   last_sent_at: nullable(moment),
   waiting: otherwise(integer, 0),
+  held_back: otherwise(integer, 0),
   editable: otherwise(boolean, true),
   ...TIMING,
 });

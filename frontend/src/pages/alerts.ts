@@ -319,6 +319,7 @@ function liveSocket(): LiveSocket {
     },
     onFrame: (frame) => {
       connection.heard();
+      if (frame.type === "status") connection.setJob(frame.feed, frame.job);
       if (frame.type === "resync") {
         last.delete(frame.feed);
         subscribe(frame.feed);

@@ -167,6 +167,7 @@ function summary(row: Channel): string {
       ? t("nothing sent yet")
       : t("last sent {lastsentat}", { lastsentat: formatAgo(row.last_sent_at, Date.now()) }),
     row.waiting === 0 ? "" : t("{count} waiting", { count: row.waiting }),
+    row.held_back === 0 ? "" : tn("one alert is held back for now", "{count} alerts are held back for now", row.held_back),
     timingWords(row),
   ]
     .filter((text) => text !== "")

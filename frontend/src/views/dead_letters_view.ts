@@ -33,13 +33,32 @@ export async function showDeadLetters(feed: FeedStatus, zone: Zone): Promise<voi
   dialog.foot.append(
     h("a", { class: "button", href: `/api/v1/feeds/${encodeURIComponent(feed.name)}/dead-letters.csv` }, icon("download"), t("All as CSV")),
   );
+  let rows: DeadLetter[] = [];
+  let next: string | null = null;
+  let most = SHOWN;
   const load = async (): Promise<void> => {
     try {
-      const rows = (await get(`feeds/${feed.name}/dead-letters`, page(deadLetter))).results;
-      replace(place, ...shown(rows));
+      ({ results: rows, next } = await get(`feeds/${feed.name}/dead-letters`, page(deadLetter)));
+      while (rows.length < most && next !== null) await append(next);
+      replace(place, ...shown());
     } catch (error) {
       fail(error);
     }
+  };
+  const append = async (link: string): Promise<void> => {
+    const url = new URL(link, location.href);
+    const more = await get(url.pathname + url.search, page(deadLetter));
+    rows = [...rows, ...more.results];
+    next = more.next;
+  };
+  const showMore = async (): Promise<void> => {
+    most += SHOWN;
+    try {
+      if (rows.length < most && next !== null) await append(next);
+    } catch (error) {
+      fail(error);
+    }
+    replace(place, ...shown());
   };
   const showResult = (text: string, isGood: boolean): void => {
     outcome.hidden = false;
@@ -68,7 +87,7 @@ export async function showDeadLetters(feed: FeedStatus, zone: Zone): Promise<voi
       return false;
     }
   };
-  const shown = (rows: readonly DeadLetter[]): (Element | null)[] => {
+  const shown = (): (Element | null)[] => {
     if (rows.length === 0) return [empty("circle-check", t("None"), t("Every row that arrived could be used."))];
     const waiting = rows.filter((row) => row.sent_at === null);
     const reasons = [...new Set(waiting.map((row) => row.reason))];
@@ -77,13 +96,17 @@ export async function showDeadLetters(feed: FeedStatus, zone: Zone): Promise<voi
     );
     const mayCorrect = feed.editable && rows.some((row) => isCorrectable(row) && row.reason !== "late");
     return [
-      h("div", { class: "row row-wrap" }, ...badges),
+      h("div", { class: "row row-wrap" }, ...badges, next === null ? "" : counted(rows.length)),
       mayCorrect ? rules(send) : null,
-      ...rows.slice(0, SHOWN).map((row) => letter(row, zone, feed.editable ? send : null)),
+      ...rows.slice(0, most).map((row) => letter(row, zone, feed.editable ? send : null)),
+      rows.length <= most && next === null ? null : button(t("Show more"), { onClick: () => void showMore() }),
     ];
   };
   await load();
 }
+
+const counted = (count: number): HTMLElement =>
+  h("span", { class: "small muted" }, t("Of the newest {count}: there are more.", { count: formatNumber(count) }));
 
 type Send = (body: unknown) => Promise<boolean>;
 

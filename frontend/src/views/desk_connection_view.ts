@@ -2,7 +2,7 @@
 
 import { t } from "../lib/texts";
 import { h } from "../lib/dom";
-import { SILENT_MS, silentText, UNCONNECTED } from "../data/connection_data";
+import { isWorking, SILENT_MS, silentText, UNCONNECTED } from "../data/connection_data";
 import type { ConnectionState } from "../live/socket";
 
 const LOOK_EVERY_MS = 1_000;
@@ -12,6 +12,8 @@ export class DeskConnectionView {
   readonly element: HTMLButtonElement;
   private connection: ConnectionState = "connecting";
   private heardAt = performance.now();
+  /** Feeds whose job does not run: nothing opens alerts of theirs. */
+  private readonly down = new Set<string>();
 
   /** `isWatching`: the socket follows a feed, of which the server sends the status every second. */
   constructor(
@@ -34,17 +36,30 @@ export class DeskConnectionView {
     this.show();
   }
 
+  /** The state of the job of a feed, as the server tells it. */
+  setJob(feed: string, job: unknown): void {
+    if (isWorking(job)) this.down.delete(feed);
+    else this.down.add(feed);
+    this.show();
+  }
+
   private show(): void {
     const silentMs = performance.now() - this.heardAt;
     const isSilent = this.connection === "open" && this.isWatching && silentMs > SILENT_MS;
     const [kind, { text, title }] = isSilent
       ? ["silent", { text: silentText(silentMs), title: SILENT }]
       : this.connection === "open"
-        ? ["live", { text: t("Live"), title: t("Connected: new alerts appear as they are opened") }]
+        ? this.open()
         : [this.connection, UNCONNECTED[this.connection === "forbidden" ? "refused" : this.connection]];
-    if (this.element.textContent === text) return;
+    if (this.element.textContent === text && this.element.title === title) return;
     this.element.className = `state state-${kind}`;
     this.element.textContent = text;
     this.element.title = title;
+  }
+
+  private open(): [string, { text: string; title: string }] {
+    if (this.down.size === 0) return ["live", { text: t("Live"), title: t("Connected: new alerts appear as they are opened") }];
+    const feeds = [...this.down].join(", ");
+    return ["down", { text: t("Job is down"), title: t("No new alerts of {feeds}: the job does not run.", { feeds }) }];
   }
 }

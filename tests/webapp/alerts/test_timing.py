@@ -15,6 +15,7 @@ from tests.webapp.alerts.test_lifecycle import crossing, record
 from webapp.alerts.deliveries import channel_create, deliveries_prepare, notifications_plan
 from webapp.alerts.models import Alert, Channel, Delivery, Mute, Notification
 from webapp.alerts.routing import rule_save
+from webapp.alerts.selectors import channel_list
 from webapp.alerts.timing import Limit, Timing
 from webapp.queries.models import Query
 
@@ -108,6 +109,7 @@ class TestPlanned:
             alert(query, f"e{minute}", minute)
             sent(desk, minute)
         assert Delivery.objects.count() == 4
+        assert sum(one.held_back for one in channel_list(user=people.owner)) == 4 * 5 - 4
         # Alerts beyond the limit wait, and are sent together.
         sent(desk, 62)
         assert Delivery.objects.count() == 8

@@ -59,11 +59,11 @@ export function openForm(feed: FeedStatus, kinds: readonly ConnectorKind[], curr
     showFaults(dialog.body, missing);
     return missing.length === 0;
   };
-  const body = (): Record<string, unknown> => ({
+  const body = (meaning: Record<string, unknown>): Record<string, unknown> => ({
     feed: feed.name,
     kind: choice.value,
     settings: settingsOf(shownFields(kind().fields, typed()), typed()),
-    reading: kind().needs_reading ? reading.value() : {},
+    reading: kind().needs_reading ? meaning : {},
   });
   const refused = (error: unknown): void => {
     if (!(error instanceof ApiError) || error.status !== 400) {
@@ -86,7 +86,8 @@ export function openForm(feed: FeedStatus, kinds: readonly ConnectorKind[], curr
       const waits =
         kind().direction === "in" ? t("Connecting, and waiting for the first records (ten seconds at most) ...") : t("Connecting ...");
       replace(found, h("p", { class: "small muted" }, waits));
-      post("connectors/trial", { ...body(), connector: current === null ? null : Number(current.id) }, trialParser)
+      found.scrollIntoView({ block: "nearest" });
+      post("connectors/trial", { ...body(reading.chosen()), connector: current === null ? null : Number(current.id) }, trialParser)
         .then((trial) => {
           showFaults(
             dialog.body,
@@ -106,7 +107,7 @@ export function openForm(feed: FeedStatus, kinds: readonly ConnectorKind[], curr
       kind: "button-primary",
       onClick: () => {
         if (!isWhole()) return;
-        const { settings, reading: meaning, ...place } = body();
+        const { settings, reading: meaning, ...place } = body(reading.value());
         const given = { name: name.value.trim(), settings, reading: meaning };
         const sent =
           current === null

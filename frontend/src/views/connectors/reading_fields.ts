@@ -26,6 +26,8 @@ export class ReadingFields {
   private readonly zoneField: HTMLElement;
   private readonly yField = field("reading/y", t("y or latitude"), this.text("y"));
   private readonly known = h("datalist", { id: "connector-columns" });
+  /** What the last test filled in, as `filled` tells it; null: it filled in nothing. */
+  private guessed: string | null = null;
 
   constructor(feed: FeedStatus, current: Record<string, unknown>) {
     this.columns = Object.entries(feed.columns).map(([name, type]) => `${name}:${type}`);
@@ -67,6 +69,11 @@ export class ReadingFields {
     this.show(current);
   }
 
+  /** Without what a test has filled in and nobody has changed since: the next test guesses again, from what comes then. */
+  chosen(): Record<string, unknown> {
+    return this.filled() === this.guessed ? {} : this.value();
+  }
+
   value(): Record<string, unknown> {
     const given = Object.fromEntries([...this.texts, ...this.choices].map(([name, one]) => [name, one.value]));
     if (given["crs"] === OTHER) given["crs"] = `EPSG:${this.code.value.trim()}`;
@@ -76,7 +83,14 @@ export class ReadingFields {
   /** The result of a test: columns to choose from and, without a choice, a guess. */
   offer(found: Trial): void {
     replace(this.known, ...found.columns.map((value) => h("option", { value })));
-    if (Object.keys(this.value()).length === 0) this.show(found.reading);
+    if (Object.keys(this.chosen()).length > 0) return;
+    for (const one of this.texts.values()) one.value = "";
+    this.show(found.reading);
+    this.guessed = this.filled();
+  }
+
+  private filled(): string {
+    return JSON.stringify([...this.texts, ...this.choices, ["code", this.code] as const].map(([, one]) => one.value));
   }
 
   private text(name: string): HTMLInputElement {

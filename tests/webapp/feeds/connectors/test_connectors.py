@@ -241,9 +241,21 @@ def test_faults_of_connectors_are_named(people: SimpleNamespace, sea: Feed, feed
     settings.WEBHOOK_NETWORKS, settings.CONNECTOR_PORTS = [], []
     trial = {"feed": "sea", "kind": "ais-tcp", "settings": {"host": "127.0.0.1", "port": 22}}
     assert "VEDETTE_WEBHOOK_NETWORKS" in client.post("/api/v1/connectors/trial", trial).json()["faults"][0]["message"]
+    servers = "127.0.0.1:9092, 192.0.2.1:9092"
+    for kind, given, field in (
+        ("ais-tcp", trial["settings"], "host"),
+        ("websocket", {"url": "ws://[::1]:80/"}, "url"),
+        ("kafka", {"servers": servers, "topic": "t"}, "servers"),
+    ):
+        assert "VEDETTE_WEBHOOK_NETWORKS" in faults(kind=kind, settings=given)[f"/settings/{field}"]
     trial = {"feed": "sea", "kind": "ais-udp", "settings": {"port": 10110}}
     assert "VEDETTE_CONNECTOR_PORTS" in client.post("/api/v1/connectors/trial", trial).json()["faults"][0]["message"]
     assert client_of(people.viewer).post("/api/v1/connectors/trial", trial).status_code == 403
+    outside = {"feed": "sea", "name": "mast", "kind": "ais-tcp", "settings": {"host": "8.8.8.8", "port": 22}, "enabled": False}
+    made = client.post("/api/v1/connectors/", outside)
+    assert made.status_code == 201, made.json()
+    place = f"/api/v1/connectors/{made.json()['id']}/"
+    assert client.patch(place, {"settings": {"host": "10.0.0.1", "port": 22}}).json()["faults"][0]["pointer"] == "/settings/host"
     assert client_of(people.stranger).post("/api/v1/connectors/", trial).status_code == 400, "the feed is not there for other users"
 
 

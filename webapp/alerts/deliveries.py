@@ -27,7 +27,7 @@ from webapp.alerts.models import Alert, AlertState, Channel, ChannelKind, Delive
 from webapp.alerts.routing import routes_of
 from webapp.alerts.rows import alert_row
 from webapp.alerts.schedule import Planned, calling, schedule, written_for
-from webapp.alerts.selectors import channels_held, messages_held
+from webapp.alerts.selectors import BROKEN_AFTER, channels_held, messages_held
 from webapp.alerts.transports import TRANSPORTS
 from webapp.alerts.webhooks import Answer, new_secret
 from webapp.queries.models import Query
@@ -43,8 +43,6 @@ OLD_SECRET_LIVES = timedelta(hours=24)
 MOST_BROWSERS = 10
 AWAY_AFTER = 3
 """After this many failures in a row the receiver counts as unreachable. Fewer may mean that it rejects one message."""
-BROKEN_AFTER = 5
-"""Failures in a row after which a channel is sent one message at a time, until one arrives."""
 
 
 @transaction.atomic

@@ -83,6 +83,10 @@ def alert_summary(*, user: AnyUser) -> dict[str, dict[str, int]]:
     return counts
 
 
+BROKEN_AFTER = 5
+"""Failures in a row after which a channel is sent one message at a time, until one arrives."""
+
+
 def channel_list(*, user: AnyUser) -> QuerySet[Channel]:
     """The channels that `user` may see, of their queries those that `user` may see, with `last_sent_at`, `waiting` (messages not sent yet) and
     `held_back` (alerts that are in no message yet: for quiet hours, digests, or because a limit of messages is reached)."""
@@ -128,6 +132,8 @@ def rules_held(owner_filter: dict[str, Any]) -> int:
 
 
 def messages_held(owner_filter: dict[str, Any], now: datetime | None = None) -> int:
-    """The number of messages to someone's channels within the last hour, including tests."""
+    """The number of messages to someone's channels within the last hour, including tests; not those that wait for a broken channel, or it would
+    take what the others may be sent."""
     since = (now or timezone.now()) - timedelta(hours=1)
-    return Delivery.objects.filter(channel__in=Channel.objects.filter(**owner_filter).values("pk"), created_at__gt=since).count()
+    made = Delivery.objects.filter(channel__in=Channel.objects.filter(**owner_filter).values("pk"), created_at__gt=since)
+    return made.exclude(sent_at=None, test=False, channel__failures__gte=BROKEN_AFTER).count()

@@ -15,7 +15,7 @@ from tests.webapp.alerts.test_lifecycle import crossing, record
 from webapp.alerts.deliveries import channel_create, deliveries_prepare, notifications_plan
 from webapp.alerts.models import Alert, Channel, Delivery, Mute, Notification
 from webapp.alerts.routing import rule_save
-from webapp.alerts.selectors import channel_list
+from webapp.alerts.selectors import BROKEN_AFTER, channel_list
 from webapp.alerts.timing import Limit, Timing
 from webapp.queries.models import Query
 
@@ -115,6 +115,19 @@ class TestPlanned:
         assert Delivery.objects.count() == 8
         sizes = [len(json.loads(one.body)["data"]["alerts"]) for one in Delivery.objects.order_by("id")]
         assert sum(sizes) == 4 * 5, "each alert once for each channel"
+
+    def test_a_broken_channel_does_not_take_what_others_may_be_sent(
+        self, query: Query, people: SimpleNamespace, desk: Channel, settings: Any
+    ) -> None:
+        settings.USER_QUOTAS = {**settings.USER_QUOTAS, "messages": 4}
+        broken = channel_create(owner=people.owner, name="gone", url="https://hooks.example.org/gone", all_queries=False)
+        rule_save(user=people.owner, name="all", channels=[desk, broken])
+        Channel.objects.filter(pk=broken.pk).update(failures=BROKEN_AFTER)
+        for minute in range(1, 6):
+            alert(query, f"e{minute}", minute)
+            sent(desk, minute)
+        assert desk.deliveries.count() == 4
+        assert broken.deliveries.count() >= 3, "each alert is another try"
 
     def test_a_digest_is_sent_once_despite_retries(self, query: Query, people: SimpleNamespace, desk: Channel) -> None:
         rule_save(user=people.owner, name="hourly", channels=[desk], digest="hourly")

@@ -137,6 +137,10 @@ def _predicate(item: Any, context: Context) -> Predicate | None:
             context.at("quantifier").fault(Message('"total" needs a window [from, to]: the time in which it adds up'))
         elif forall:
             context.at("quantifier").fault(Message('"forall" needs a window [from, to]; a predicate without one takes only "exists"'))
+    if window is not None and total is not None and not total.at_most and total.span > window[0] - window[1]:
+        context.at("at_least").fault(
+            Message("is never reached: the window [{start}, {end}] holds only {span}", start=window[0], end=window[1], span=window[0] - window[1])
+        )
     return None if len(context.faults) > before or target is None else Predicate(relation, target, window, forall, total)
 
 

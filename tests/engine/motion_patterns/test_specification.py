@@ -82,6 +82,7 @@ def test_points_are_brought_into_the_world():
         (tour(predicates=[{"distance": [1, 2]}], theta={"op": "min"}), ["/predicates/0/window"]),
         (tour(predicates=[{"distance": [1], "window": [5, 0]}], theta={"op": "min"}), ["/predicates/0/distance"]),
         (tour(predicates=[{"distance": [1, "2"], "window": [5, 0]}], theta={"op": "min"}), ["/predicates/0/distance"]),
+        (tour(predicates=[{"inside": BANK, "window": [9, 4], "quantifier": "total", "at_least": 6}]), ["/predicates/0/at_least"]),
         (tour(predicates=[NEAR]), ["/theta"]),
         (tour(theta={"op": "min"}), ["/theta"]),
         (tour(predicates=[NEAR], theta={"op": "least"}), ["/theta/op"]),
@@ -99,6 +100,11 @@ def test_points_are_brought_into_the_world():
 )
 def test_every_fault_has_its_place(document, expected):
     assert sorted(pointers(document)) == sorted(expected)
+
+
+@pytest.mark.parametrize("bound", [{"at_least": 5}, {"at_most": 6}])
+def test_a_total_that_the_window_holds_is_accepted(bound):
+    assert check(tour(predicates=[{"inside": BANK, "window": [9, 4], "quantifier": "total", **bound}]), PLANE).predicates[0].total
 
 
 def test_a_point_off_the_globe_is_named_by_its_part():

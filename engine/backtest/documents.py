@@ -27,7 +27,9 @@ def read_json(path: Path) -> Any:
         return json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
         raise Stop(f"{path}: no JSON: {error.msg} in line {error.lineno}, column {error.colno}") from error
-    except (OSError, ValueError, RecursionError) as error:
+    except RecursionError as error:
+        raise Stop(f"{path}: is nested too deeply") from error
+    except (OSError, ValueError) as error:
         raise Stop(f"{path}: {error.strerror if isinstance(error, OSError) else error}") from error
 
 

@@ -24,6 +24,8 @@ from engine.model.feed import Crs, escaped
 from engine.model.messages import Message
 
 MAX_VERTICES = 100_000
+LARGEST_COORDINATE = 1e150
+"""Of a polygon's vertices: which side of an edge a point is on is computed with products, which must be finite."""
 Floats = npt.NDArray[np.float64]
 Place = tuple[float, float]
 
@@ -226,6 +228,9 @@ class _Reader:
         for i, position in enumerate(ring):
             place = self.position(position, f"{pointer}/{i}")
             if place is None:
+                return None
+            if max(abs(place[0]), abs(place[1])) > LARGEST_COORDINATE:
+                self.fault(f"{pointer}/{i}", Message("is beyond {most}, the greatest coordinate of a polygon", most=f"{LARGEST_COORDINATE:g}"))
                 return None
             places.append(place)
         if places[0] != places[-1]:

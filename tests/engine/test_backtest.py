@@ -148,6 +148,7 @@ def test_a_file_with_only_a_header_gives_no_answers(folder: Folder) -> None:
         ({"box.json": {**BORDER, "where": [["w", "=", 1]], "region": {"center": [0, 0], "radius": -1}}}, ["/where/0/0", "/region/radius"]),
         ({"box.json": "{"}, ["box.json", "line 1"]),
         ({"box.json": '{"family": "border", "family": "border"}'}, ["given twice"]),
+        ({"box.json": "[" * 30_000 + "]" * 30_000}, ["box.json", "nested too deeply"]),
         ({"box.json": "[]"}, ["JSON object"]),
         ({"feed.json": {**FEED, "crs": "flat"}}, ["feed.json", "/crs"]),
         ({"events.csv": ""}, ["events.csv", "zero bytes"]),

@@ -102,6 +102,8 @@ def test_circles_measure_geodesics_on_the_globe() -> None:
         (polygon([[0, 0], [1, "0"], [1, 1], [0, 0]]), "/coordinates/0/1", "numbers"),
         (polygon([[0, 0], [1, True], [1, 1], [0, 0]]), "/coordinates/0/1", "numbers"),
         (polygon([[0, 0], [1, float("nan")], [1, 1], [0, 0]]), "/coordinates/0/1", "finite"),
+        (polygon(box(-1e300, 0, 1, 1)), "/coordinates/0/0", "beyond 1e+150"),
+        (polygon([[0, 0], [1e155, 2e154], [2e154, 1e155], [0, 0]]), "/coordinates/0/1", "beyond 1e+150"),
         (polygon([[0, 0], [2, 2], [2, 0], [0, 2], [0, 0]]), "/coordinates", "[1, 1]"),
         (polygon([[0, 0], [1, 0], [2, 0], [0, 0]]), "/coordinates", "valid"),
         (polygon(box(0, 0, 2, 2), box(5, 5, 6, 6)), "/coordinates", "valid"),

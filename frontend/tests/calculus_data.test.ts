@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { faultInForm, fromCalculus, outputsOf, toCalculus, withInputs, type CalculusEntries } from "../src/data/calculus_document_data";
-import { marked, namesOf, placed, quoted, tokens } from "../src/data/calculus_program_data";
+import { definedAlike, marked, namesOf, placed, quoted, tokens } from "../src/data/calculus_program_data";
 import {
   answered,
   groundings,
@@ -30,6 +30,14 @@ buildFromPoints(walking(_)=true).
 `;
 
 describe("names of a program", () => {
+  it("finds the defined name that a misspelt one may mean", () => {
+    const names = namesOf("initiatedAt(stopped(X)=true, T) :- happensAt(stop(X), T). initiatedAt(go(X)=true, T) :- happensAt(stop(X), T).");
+    const alike = ["stoped", "stoppped", "stoppde", "stipped", "stopped", "stop", "stops", "og", "g"].map((name) =>
+      definedAlike(name, names),
+    );
+    expect(alike).toEqual(["stopped", "stopped", "stopped", "stopped", null, null, null, null, null]);
+  });
+
   it("distinguishes names that rules define from inputs", () => {
     const names = namesOf(PROGRAM);
     expect(names.defined.map(({ name, kind }) => [name, kind])).toEqual([

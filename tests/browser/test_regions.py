@@ -63,6 +63,13 @@ def test_an_import_shows_what_came_and_counts_what_is_refused(site: Site) -> Non
     bad = json.dumps({"type": "FeatureCollection", "features": points}).encode()
     files.set_input_files([{"name": "bad.geojson", "mimeType": "application/json", "buffer": bad}])  # type: ignore[list-item]
     page.get_by_text("Nothing was stored: the file has 3 faults. Row 1: ").wait_for()
+    ring = [[x + 0.5, y] for x, y in SQUARE]
+    pier = {"type": "Feature", "properties": {"name": "pier"}, "geometry": {"type": "Polygon", "coordinates": [ring]}}
+    mixed = json.dumps({"type": "FeatureCollection", "features": [points[0], pier]}).encode()
+    files.set_input_files([{"name": "mixed.geojson", "mimeType": "application/json", "buffer": mixed}])  # type: ignore[list-item]
+    page.get_by_role("dialog").get_by_text("Row 1").wait_for()
+    page.get_by_role("button", name="Import the other one").click()
+    page.locator(".region-name", has_text="pier").wait_for()
 
 
 def test_a_region_is_made_by_keyboard_and_not_lost_by_a_click(site: Site) -> None:

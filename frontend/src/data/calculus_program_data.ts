@@ -163,6 +163,22 @@ export function namesOf(text: string): Names {
   };
 }
 
+/** A name that the rules define, and that `name`, which they do not, may mean: it differs by one letter, or two exchanged ones. */
+export function definedAlike(name: string, { defined }: Names): string | null {
+  return defined.find((one) => one.name !== name && name.length > 3 && isOneSlip(name, one.name))?.name ?? null;
+}
+
+function isOneSlip(a: string, b: string): boolean {
+  const [short, long] = a.length <= b.length ? [a, b] : [b, a];
+  let i = 0;
+  while (i < short.length && short[i] === long[i]) i++;
+  if (short.length < long.length) return short.slice(i) === long.slice(i + 1);
+  return (
+    short.slice(i + 1) === long.slice(i + 1) ||
+    (short[i] === long[i + 1] && short[i + 1] === long[i] && short.slice(i + 2) === long.slice(i + 2))
+  );
+}
+
 /** The head ends when its outermost bracket closes. */
 function depthCloses(all: readonly Token[], i: number): boolean {
   if (all[i]!.kind !== "close") return false;

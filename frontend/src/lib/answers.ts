@@ -1,22 +1,7 @@
 /** What single calls of the API answer, typed and checked: counts, secrets shown once, lists for one dialog. Rows are in `shapes.ts`. */
 
 import { faultList } from "./api";
-import {
-  anything,
-  boolean,
-  dictionary,
-  id,
-  integer,
-  isObject,
-  list,
-  nullable,
-  number,
-  object,
-  oneOf,
-  otherwise,
-  record,
-  string,
-} from "./parse";
+import { boolean, dictionary, id, integer, isObject, list, nullable, number, object, oneOf, otherwise, record, string } from "./parse";
 import type { Parser } from "./parse";
 import { asGeometry } from "./regions";
 import { alertGroup, detection, moment, position, regionGeometry, type Detection } from "./shapes";
@@ -131,7 +116,7 @@ export const importedRegions = record({
       same_as: otherwise(nullable(string), null),
     }),
   ),
-  refused: list(anything),
+  refused: list(record({ row: number, name: otherwise(string, ""), faults: faultList })),
 });
 
 // ---- Alerts

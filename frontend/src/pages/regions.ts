@@ -7,7 +7,7 @@ import { region as regionParser, type Feed, type RegionRow } from "../lib/shapes
 import { lastFeed, setLastFeed } from "../lib/preferences";
 import { attachMenu } from "../views/menu_view";
 import { CoordinateTableView } from "../views/coordinate_table_view";
-import { chooseImport, type ImportChoice } from "../views/import_choice_view";
+import { chooseImport, importOthers, type ImportChoice } from "../views/import_choice_view";
 import { confirmDanger } from "../views/dialog_view";
 import { showFaults } from "../views/faults_view";
 import { boundsOf } from "../views/map_view";
@@ -340,13 +340,21 @@ class RegionsPage {
     }
   }
 
-  /** What to import of a file; if some of it is stored already or gets another name, the reader chooses. Null: nothing. */
+  /**
+   * What to import of a file; if some of it is refused, stored already, or gets another name, the reader chooses. Null: nothing.
+   * A file of which all is refused is sent, for the server to say why.
+   */
   private async askedAbout(form: FormData): Promise<ImportChoice | null> {
     form.append("dry_run", "true");
     const { created, refused } = await post("regions/import", form, importedRegions);
     form.delete("dry_run");
+    if (created.length === 0) return "all";
+    if (refused.length > 0) {
+      if (!(await importOthers(refused, created.length))) return null;
+      form.append("partial", "true");
+    }
     const isPlain = created.every((row) => row.same_as === null && row.file_name === null);
-    return refused.length > 0 || isPlain ? "all" : await chooseImport(created);
+    return isPlain ? "all" : await chooseImport(created);
   }
 
   private async importFile(file: File): Promise<void> {

@@ -1,5 +1,6 @@
-/** Before a file of regions is stored: which of them are stored already, and which would get another name. */
+/** Before a file of regions is stored: which of them are refused or stored already, and which would get another name. */
 
+import type { Fault } from "../lib/api";
 import { button, h } from "../lib/dom";
 import { t, tn } from "../lib/texts";
 import { openDialog } from "./dialog_view";
@@ -13,7 +14,46 @@ export interface FoundRegion {
   same_as: string | null;
 }
 
+export interface RefusedRegion {
+  row: number;
+  name: string;
+  faults: readonly Fault[];
+}
+
 const MOST_LINES = 12;
+
+/** Whether the `others` are imported without those that are refused. */
+export function importOthers(refused: readonly RefusedRegion[], others: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    let isWanted = false;
+    const title = tn("1 region of this file is refused", "{count} regions of this file are refused", refused.length);
+    const dialog = openDialog(title, ...lines(refused.map(refusal)));
+    dialog.foot.append(
+      button(t("Cancel"), { onClick: dialog.close }),
+      button(tn("Import the other one", "Import the other {count}", others), {
+        kind: "button-primary",
+        onClick: () => {
+          isWanted = true;
+          dialog.close();
+        },
+      }),
+    );
+    dialog.element.addEventListener("close", () => resolve(isWanted));
+  });
+}
+
+function refusal({ row, name, faults }: RefusedRegion): string {
+  const reason = faults.map(({ message }) => message).join("; ");
+  return name === "" ? t("Row {row}: {reason}", { row, reason }) : t("Row {row}, “{name}”: {reason}", { row, name, reason });
+}
+
+function lines(texts: readonly string[]): (HTMLElement | null)[] {
+  const rest = texts.length - MOST_LINES;
+  return [
+    h("ul", { class: "stack small" }, ...texts.slice(0, MOST_LINES).map((text) => h("li", {}, text))),
+    rest > 0 ? h("p", { class: "small muted" }, t("and {count} more", { count: rest })) : null,
+  ];
+}
 
 /** Null: the reader imports nothing. */
 export function chooseImport(rows: readonly FoundRegion[]): Promise<ImportChoice | null> {
@@ -25,11 +65,7 @@ export function chooseImport(rows: readonly FoundRegion[]): Promise<ImportChoice
       : tn("1 region of this file is stored already", "{count} regions of this file are stored already", rows.length - fresh);
   return new Promise((resolve) => {
     let chosen: ImportChoice | null = null;
-    const dialog = openDialog(
-      title,
-      h("ul", { class: "stack small" }, ...listed.slice(0, MOST_LINES).map((row) => h("li", {}, line(row)))),
-      listed.length > MOST_LINES ? h("p", { class: "small muted" }, t("and {count} more", { count: listed.length - MOST_LINES })) : null,
-    );
+    const dialog = openDialog(title, ...lines(listed.map(line)));
     const choice = (text: string, what: ImportChoice, kind = ""): HTMLElement =>
       button(text, {
         kind,

@@ -1,9 +1,9 @@
 /** Which rows and columns feed the input events and fluents of the rules. */
 
 import { columnsRead, type CalculusEntries, type InputEntry, type InputKind } from "../../../data/calculus_document_data";
-import type { Names } from "../../../data/calculus_program_data";
+import { definedAlike, type Names } from "../../../data/calculus_program_data";
 import type { Feed } from "../../../lib/shapes";
-import { h, replace } from "../../../lib/dom";
+import { h, icon, replace } from "../../../lib/dom";
 import { t } from "../../../lib/texts";
 
 const KIND_NAMES: Record<InputKind, string> = {
@@ -66,10 +66,19 @@ export class InputsView {
     const columns = columnsRead(entry, names).map((column, place) =>
       this.column(entry, place, column, wanted[place] ?? t("argument {place}", { place: place + 1 }), set),
     );
+    const alike = entry.isGuessed ? definedAlike(entry.name, names) : null;
     return h(
       "div",
       { class: "calculus-input", "data-pointer": `/inputs/${entry.name}` },
       h("div", { class: "row spread" }, h("code", { class: "mono" }, entry.name), kind),
+      alike === null
+        ? null
+        : h(
+            "p",
+            { class: "notice notice-high" },
+            icon("triangle-alert"),
+            h("span", {}, t("No rule defines “{name}”, so rows must provide it. Did you mean “{alike}”?", { name: entry.name, alike })),
+          ),
       h("div", { class: "calculus-columns" }, ...columns),
     );
   }

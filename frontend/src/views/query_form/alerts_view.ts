@@ -44,6 +44,7 @@ export class AlertsView {
     this.element = section(
       t("Whom does it alert?"),
       h("div", { "data-pointer": "/alert_kinds" }, this.kindList),
+      h("span", { class: "hint" }, t("What is over, or already holds, when the query begins is among its answers but opens no alert.")),
       h("div", { class: "field" }, h("span", { class: "label" }, t("Severity of its alerts")), this.severities()),
       this.channelList,
       this.calls(),

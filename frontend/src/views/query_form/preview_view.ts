@@ -137,7 +137,7 @@ export class PreviewView {
           : empty(
               "history",
               t("No answer in this stretch"),
-              t("Nothing matched in these minutes. Look further back, or make the region or the ranges wider."),
+              t("Nothing matched in these minutes. Look further back, or ask for less: wider regions, ranges or times."),
             ),
       );
       this.handlers.onShow([], "all", answer.to);

@@ -316,7 +316,7 @@ def test_a_second_test_guesses_again_until_someone_changes_the_guess(inner_netwo
         assert (entity.input_value(), time_of.input_value()) == ("when", "when")
         form.locator("#connector-path").fill("vehicles[?id==`none`]")
         _tried(page)
-        # What is said at the end of a long form is not hidden by its foot.
+        # The result at the end of a long form is not hidden by its foot.
         said = form.get_by_text("received nothing within ten seconds").bounding_box()
         foot = form.locator(".dialog-foot").bounding_box()
         assert said and foot and said["y"] + said["height"] <= foot["y"]

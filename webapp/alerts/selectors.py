@@ -17,6 +17,9 @@ from webapp.alerts.rows import alert_rows
 from webapp.config.wording import translated
 from webapp.queries.models import Query, Severity
 
+BROKEN_AFTER = 5
+"""Failures in a row after which a channel is sent one message at a time, until one arrives."""
+
 
 def alert_list(*, user: AnyUser, to_handle: bool = False) -> QuerySet[Alert]:
     """The alerts of the queries that `user` may see, newest first, with `editable`: whether they may handle it, and `comment_count`.
@@ -81,10 +84,6 @@ def alert_summary(*, user: AnyUser) -> dict[str, dict[str, int]]:
     for row in waiting.values("state", "severity").annotate(n=Count("id")):
         counts[row["state"]][row["severity"]] = row["n"]
     return counts
-
-
-BROKEN_AFTER = 5
-"""Failures in a row after which a channel is sent one message at a time, until one arrives."""
 
 
 def channel_list(*, user: AnyUser) -> QuerySet[Channel]:

@@ -11,7 +11,7 @@ class InUse(Refused):
 
 
 class Conflict(Refused):
-    """Someone else was faster: the fault says who did what (HTTP 409)."""
+    """Someone else was faster (HTTP 409)."""
 
 
 CLIENTS_CLOCK = timedelta(milliseconds=1)

@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from engine.model.messages import Message
-from webapp.accounts.owned import OwnedView
+from webapp.accounts.owned import OwnedSerializer, OwnedView
 from webapp.feeds.models import Feed
 
 
@@ -49,6 +49,16 @@ class NamedSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
 
 
+class OfFeedSerializer(OwnedSerializer):
+    """Things of feeds. A change may have the `updated_at` that the client saw, so that it overwrites no later change."""
+
+    def get_fields(self) -> dict[str, Any]:
+        fields = super().get_fields()
+        if self.partial:
+            fields["updated_at"] = serializers.DateTimeField(required=False, help_text="The one that you saw: 409 if there is a later one.")
+        return fields
+
+
 class OfFeedView(OwnedView):
     """Lists and shows things of feeds; each stays on its feed."""
 
@@ -60,7 +70,7 @@ class OfFeedView(OwnedView):
         return Response(self.get_serializer(self.get_object()).data)
 
     def changes(self, thing: Any, request: Request, *, moved: Message) -> dict[str, Any]:
-        """What a valid request changes of `thing`, and `seen_at` if it says which change the client saw last.
+        """What a valid request changes of `thing`, and `seen_at`: the change that the client saw last, if the request has it.
 
         Raises ValidationError, with `moved` when it names another feed.
         """
@@ -69,12 +79,5 @@ class OfFeedView(OwnedView):
         data = dict(serializer.validated_data)
         if data.pop("feed", thing.feed) != thing.feed:
             raise ValidationError({"feed": moved})
-        if "updated_at" in request.data:
-            seen = _Seen(data=request.data)
-            seen.is_valid(raise_exception=True)
-            data["seen_at"] = seen.validated_data["updated_at"]
+        data["seen_at"] = data.pop("updated_at", None)
         return data
-
-
-class _Seen(serializers.Serializer[Any]):
-    updated_at = serializers.DateTimeField()

@@ -30,7 +30,7 @@ from webapp.feeds.api import parameter
 from webapp.feeds.exchange import MEDIA, Exported, read_features, write_features
 from webapp.feeds.filters import RegionFilter
 from webapp.feeds.models import Region
-from webapp.feeds.of_feed import FeedNameField, NamedSerializer, OfFeedView
+from webapp.feeds.of_feed import FeedNameField, NamedSerializer, OfFeedSerializer, OfFeedView
 from webapp.feeds.region_files import FILE_BYTES
 from webapp.feeds.selectors import feed_get
 from webapp.queries.regions import region_bulk_delete, region_delete, region_list, region_update
@@ -39,7 +39,7 @@ EXPORTED = 10_000
 FORMATS = sorted(MEDIA)
 
 
-class RegionSerializer(OwnedSerializer):
+class RegionSerializer(OfFeedSerializer):
     """A stored region."""
 
     feed = FeedNameField()

@@ -32,7 +32,7 @@ from webapp.config.related import BoundedListField, ByKey
 from webapp.config.wording import TranslatedField, translated
 from webapp.feeds.logs import folder_of_logs
 from webapp.feeds.models import NO_CONTROLS, Feed
-from webapp.feeds.of_feed import FeedNameField, NamedSerializer, OfFeedView
+from webapp.feeds.of_feed import FeedNameField, NamedSerializer, OfFeedSerializer, OfFeedView
 from webapp.feeds.selectors import regions_of_feed
 from webapp.queries import services
 from webapp.queries.caged import PreviewFailed
@@ -87,7 +87,7 @@ class ChannelsOfUser(serializers.Serializer[Any]):
         return fields
 
 
-class QuerySerializer(ChannelsOfUser, OwnedSerializer):
+class QuerySerializer(ChannelsOfUser, OfFeedSerializer):
     """A registered query."""
 
     feed = FeedNameField()

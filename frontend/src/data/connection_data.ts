@@ -33,7 +33,7 @@ export const QUIET_MS = 60_000;
 /** A busy machine may be silent for several seconds; a hung database or publisher is silent for longer. */
 export const SILENT_MS = 6_000;
 const WORKING = new Set<unknown>(["running", "starting"]);
-/** Whether a feed's job, in the state that the server tells, processes rows or soon will. */
+/** Whether a job in this state processes rows or soon will. */
 export const isWorking = (job: unknown): boolean => WORKING.has(job);
 
 /** The first cause that applies: no connection, then a silent server, then a job that does not run. */

@@ -36,7 +36,7 @@ export class DeskConnectionView {
     this.show();
   }
 
-  /** The state of the job of a feed, as the server tells it. */
+  /** The server sent the state of a feed's job. */
   setJob(feed: string, job: unknown): void {
     if (isWorking(job)) this.down.delete(feed);
     else this.down.add(feed);

@@ -48,7 +48,7 @@ export class DurationField {
     );
   }
 
-  /** For `inWordsOfField`: the label, while the amount is none. */
+  /** For `inWordsOfField`: the label, while the amount is not a number. */
   private mark(label: string): void {
     const isUnread = this.amount.trim() !== "" && toDuration(this.amount, this.unit) === null;
     if (isUnread) this.element.dataset["unread"] = label;

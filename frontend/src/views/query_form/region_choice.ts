@@ -125,7 +125,7 @@ export class RegionChoice {
     if (this.names.childElementCount === 0) this.names.append(...regions.map((row) => h("option", { value: row.name })));
   }
 
-  /** The name is complete: capitals do not matter, and an unknown one is said to be so. */
+  /** The name is complete: capitals do not matter, and an unknown name is reported. */
   private entered(text: string): void {
     const known = byName(this.options.context.regions, text);
     if (known === undefined && text !== "") {

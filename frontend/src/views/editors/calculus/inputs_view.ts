@@ -66,19 +66,11 @@ export class InputsView {
     const columns = columnsRead(entry, names).map((column, place) =>
       this.column(entry, place, column, wanted[place] ?? t("argument {place}", { place: place + 1 }), set),
     );
-    const alike = entry.isGuessed ? definedAlike(entry.name, names) : null;
     return h(
       "div",
       { class: "calculus-input", "data-pointer": `/inputs/${entry.name}` },
       h("div", { class: "row spread" }, h("code", { class: "mono" }, entry.name), kind),
-      alike === null
-        ? null
-        : h(
-            "p",
-            { class: "notice notice-high" },
-            icon("triangle-alert"),
-            h("span", {}, t("No rule defines “{name}”, so rows must provide it. Did you mean “{alike}”?", { name: entry.name, alike })),
-          ),
+      entry.isGuessed ? misspelt(entry.name, names) : null,
       h("div", { class: "calculus-columns" }, ...columns),
     );
   }
@@ -106,4 +98,12 @@ export class InputsView {
     });
     return h("label", { class: "calculus-column" }, h("span", { class: "mono" }, argument), select);
   }
+}
+
+/** A notice if the name is nearly one that the rules define. */
+function misspelt(name: string, names: Names): HTMLElement | null {
+  const alike = definedAlike(name, names);
+  if (alike === null) return null;
+  const text = t("No rule defines “{name}”, so rows must provide it. Did you mean “{alike}”?", { name, alike });
+  return h("p", { class: "notice notice-high" }, icon("triangle-alert"), h("span", {}, text));
 }

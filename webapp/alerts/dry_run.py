@@ -47,11 +47,12 @@ class RoutedAlerts(TypedDict):
 
 
 class DryRun(TypedDict):
-    """`opened` alerts were opened, the newest `alerts` of them looked at, `unreached` go nowhere."""
+    """`opened` alerts were opened, the newest `alerts` of them looked at, `unreached` go nowhere; `matched`: that a rule tried alone matches."""
 
     opened: int
     alerts: int
     unreached: int
+    matched: int | None
     results: list[RoutedAlerts]
 
 
@@ -59,7 +60,7 @@ def dry_run(*, user: User, hours: int, now: datetime, rule: Terms | None = None)
     """With all rules and channels that `user` may see, or with `rule` alone."""
     since, queries = now - timedelta(hours=hours), Query.objects.visible_to(user)
     opened = Alert.objects.filter(query__in=queries.values("pk"), opened_at__gte=since, mute=None)
-    alerts = list(opened.order_by("-id")[:LOOKED_AT])
+    alerts = list(opened.select_related("query").prefetch_related("query__regions").order_by("-id")[:LOOKED_AT])
     seen = set(Channel.objects.visible_to(user).values_list("pk", flat=True))
     rules = set(RoutingRule.objects.visible_to(user).values_list("pk", flat=True))
     heard = set(calling(alerts))
@@ -71,7 +72,9 @@ def dry_run(*, user: User, hours: int, now: datetime, rule: Terms | None = None)
     results = [_group(groups[key], rule is not None or key[2] in rules) for key in sorted(groups)]
     reached = {planned.route.alert.pk for group in groups.values() for planned in group}
     count = len(alerts) if len(alerts) < LOOKED_AT else opened.count()
-    return {"opened": count, "alerts": len(alerts), "unreached": sum(pk not in reached for pk in heard), "results": results}
+    matched = None if rule is None else sum(rule.matches(alert) for alert in alerts if alert.pk in heard)
+    unreached = sum(pk not in reached for pk in heard)
+    return {"opened": count, "alerts": len(alerts), "unreached": unreached, "matched": matched, "results": results}
 
 
 def _group(group: Sequence[Planned], is_seen: bool) -> RoutedAlerts:

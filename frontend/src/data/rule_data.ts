@@ -36,8 +36,14 @@ const route = record({
   messages: integer,
   alerts: list(record({ id, query_name: string, entities: list(string), severity })),
 });
-/** Only the newest `alerts` of the `opened` ones were evaluated. */
-export const dryRun = record({ opened: integer, alerts: integer, unreached: integer, results: list(route) });
+/** Only the newest `alerts` of the `opened` ones were evaluated; `matched`: by a rule tried alone. */
+export const dryRun = record({
+  opened: integer,
+  alerts: integer,
+  unreached: integer,
+  matched: otherwise(nullable(integer), null),
+  results: list(route),
+});
 export type DryRun = ReturnType<typeof dryRun>;
 
 export const DAYS = [t("Monday"), t("Tuesday"), t("Wednesday"), t("Thursday"), t("Friday"), t("Saturday"), t("Sunday")];

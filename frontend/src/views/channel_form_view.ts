@@ -6,7 +6,7 @@ import { call, post } from "../lib/api";
 import { newChannel } from "../lib/answers";
 import { button, h } from "../lib/dom";
 import { SEVERITY_NAMES } from "../lib/words";
-import { openDialog } from "./dialog_view";
+import { keepEntries, openDialog } from "./dialog_view";
 import { choice, field, refusedIn } from "./form_parts";
 import { TimingFields } from "./timing_fields";
 import { showSecret } from "./secret_view";
@@ -92,6 +92,7 @@ export function openChannelForm(me: Me, stored: Channel | null, reload: () => Pr
     field("per_minute", t("Messages a minute, at most"), rate, t("Alerts beyond that go in one message.")),
     timing.element,
   );
+  keepEntries(dialog);
   const body = (): Record<string, unknown> => ({
     name: name.value.trim(),
     ...(stored === null ? { kind: kind.value } : {}),

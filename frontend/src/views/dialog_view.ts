@@ -17,10 +17,17 @@ export function openDialog(title: string, ...content: Child[]): Dialog {
     element.close();
     element.remove();
   };
+  /** As the browser asks by Escape. */
+  const isLeft = (): boolean => element.dispatchEvent(new Event("cancel", { cancelable: true }));
   const element = h(
     "dialog",
     { class: "dialog", "aria-label": title },
-    h("div", { class: "dialog-head" }, h("h2", {}, title), iconButton(t("Close"), "x", { kind: "button-quiet button-sm", onClick: close })),
+    h(
+      "div",
+      { class: "dialog-head" },
+      h("h2", {}, title),
+      iconButton(t("Close"), "x", { kind: "button-quiet button-sm", onClick: () => isLeft() && close() }),
+    ),
     body,
     foot,
   );
@@ -28,6 +35,20 @@ export function openDialog(title: string, ...content: Child[]): Dialog {
   document.body.append(element);
   element.showModal();
   return { element, body, foot, close };
+}
+
+/** Escape and the cross, pressed by mistake, ask before what was entered is lost. */
+export function keepEntries(dialog: Dialog): void {
+  let isChanged = false;
+  dialog.body.addEventListener("input", () => (isChanged = true));
+  dialog.element.addEventListener("cancel", (event) => {
+    // A field for files has an event of this name, too.
+    if (!isChanged || event.target !== dialog.element) return;
+    event.preventDefault();
+    void confirmDanger(t("Close without saving?"), t("What you entered would be lost."), t("Close without saving")).then((isSure) => {
+      if (isSure) dialog.close();
+    });
+  });
 }
 
 /** Asks before something that cannot be undone. */

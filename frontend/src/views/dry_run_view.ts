@@ -49,5 +49,13 @@ function lookedAt(found: DryRun): string {
 }
 
 function reach(found: DryRun): string {
+  if (found.matched !== null && found.unreached > 0) return ruleReach(found.matched, found.results.length > 0);
   return found.unreached === 0 ? t("each reaches someone.") : tn("one reaches nobody.", "{count} reach nobody.", found.unreached);
+}
+
+/** A rule that matches nothing and one whose people have no channel are mended differently. */
+function ruleReach(matched: number, isSent: boolean): string {
+  if (matched === 0) return t("the rule matches none of them.");
+  const matches = tn("the rule matches one of them", "the rule matches {count} of them", matched);
+  return isSent ? `${matches}.` : t("{matches}, but it reaches nobody: whom it sends to has no channel that may carry them.", { matches });
 }

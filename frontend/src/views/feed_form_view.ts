@@ -6,8 +6,9 @@ import { button, h } from "../lib/dom";
 import { formatNumber, formatSpan, type TimeUnit } from "../lib/time";
 import type { FeedStatus } from "../lib/shapes";
 import { columnsOf } from "../data/feed_form_data";
-import { confirmDanger, openDialog, type Dialog } from "./dialog_view";
+import { confirmDanger, keepEntries, openDialog, type Dialog } from "./dialog_view";
 import { showFaults } from "./faults_view";
+import { goToFault } from "./form_parts";
 import { DurationField } from "./query_form/duration_field";
 import { fail, toast } from "./shell_view";
 import { t } from "../lib/texts";
@@ -260,6 +261,7 @@ function select(id: string, options: readonly (readonly [string, string])[], cho
 }
 
 function finish(dialog: Dialog, action: string, done: () => void, send: () => Promise<unknown>, message: string): void {
+  keepEntries(dialog);
   const refused = (error: unknown): void => {
     if (!(error instanceof ApiError) || error.status !== 400) {
       fail(error);
@@ -267,6 +269,7 @@ function finish(dialog: Dialog, action: string, done: () => void, send: () => Pr
     }
     const rest = showFaults(dialog.body, error.faults);
     if (rest.length > 0) fail(new ApiError(400, rest));
+    goToFault(dialog.body);
   };
   dialog.foot.append(
     button(t("Cancel"), { onClick: dialog.close }),

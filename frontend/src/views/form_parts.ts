@@ -23,10 +23,18 @@ export function field(pointer: string, text: string, control: HTMLElement, hint:
   );
 }
 
-/** Shows faults beside their fields; all others as a message. */
+/** Shows faults beside their fields, the first one in view; all others as a message. */
 export function refusedIn(dialog: Dialog): (error: unknown) => void {
   return (error) => {
     const isRefused = error instanceof ApiError && error.status === 400;
     if (!isRefused || showFaults(dialog.body, error.faults).length > 0) fail(error);
+    if (isRefused) goToFault(dialog.body);
   };
+}
+
+/** Brings the first field with a fault into view, for a form that may be longer than its window. */
+export function goToFault(root: HTMLElement): void {
+  const first = root.querySelector<HTMLElement>(".field-error");
+  first?.querySelector<HTMLElement>("input, select, textarea")?.focus({ preventScroll: true });
+  first?.scrollIntoView({ block: "center" });
 }

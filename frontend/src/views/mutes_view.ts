@@ -7,7 +7,9 @@ import { boolean, id, otherwise, record, string } from "../lib/parse";
 import { button, h, replace } from "../lib/dom";
 import { formatMoment, fromWall, zoneName, type Zone } from "../lib/time";
 import { mayMake } from "../lib/roles";
-import { openDialog } from "./dialog_view";
+import { keepEntries, openDialog } from "./dialog_view";
+import { showFaults } from "./faults_view";
+import { goToFault, refusedIn } from "./form_parts";
 import { fail, toast } from "./shell_view";
 
 const HOUR_MS = 3_600_000;
@@ -99,7 +101,15 @@ function openForm(me: Me, targets: readonly Target[], usual: string, onDone: () 
   const team = select(t("Shown to"), [["", t("Nobody else")], ...me.teams.map((one): [string, string] => [one.id, one.name])]);
   const reason = h("input", { class: "input", "aria-label": t("Reason"), maxlength: 500 });
   const zoned = h("p", { class: "hint" }, t("In {zone}.", { zone: zoneName(me.time_zone) }));
-  const window = h("div", { class: "stack" }, field(t("From"), from), field(t("Until"), until), zoned, field(t("How often"), repeat), rule);
+  const window = h(
+    "div",
+    { class: "stack" },
+    pointed("starts_at", field(t("From"), from)),
+    pointed("until", field(t("Until"), until)),
+    zoned,
+    field(t("How often"), repeat),
+    pointed("rule", rule),
+  );
   const show = (): void => {
     window.hidden = span.value !== "until";
     rule.hidden = repeat.value !== "own";
@@ -111,7 +121,7 @@ function openForm(me: Me, targets: readonly Target[], usual: string, onDone: () 
     field(t("What"), what),
     field(t("How long"), span),
     window,
-    field(t("Reason"), reason),
+    pointed("reason", field(t("Reason"), reason)),
     field(t("Shown to"), team),
     h(
       "p",
@@ -119,12 +129,21 @@ function openForm(me: Me, targets: readonly Target[], usual: string, onDone: () 
       t("Muted alerts are stored and can be viewed, but send no notifications. Those still open when the mute ends are shown again."),
     ),
   );
+  keepEntries(dialog);
   const save = (): void => {
-    const missing = span.value === "until" && until.value === "" ? until : reason.value.trim() === "" ? reason : null;
-    if (missing !== null) {
-      missing.focus();
-      return;
-    }
+    const hasWindow = span.value === "until";
+    const missing = [
+      { pointer: "/until", message: t("Until when? Give a day and an hour."), is: hasWindow && until.value === "" },
+      {
+        pointer: "/rule",
+        message: t("Write the rule, or choose how often."),
+        is: hasWindow && repeat.value === "own" && rule.value.trim() === "",
+      },
+      { pointer: "/reason", message: t("Say why: others read it beside the alerts."), is: reason.value.trim() === "" },
+    ].filter((one) => one.is);
+    showFaults(dialog.body, missing);
+    goToFault(dialog.body);
+    if (missing.length > 0) return;
     const ends =
       span.value === ""
         ? null
@@ -146,7 +165,7 @@ function openForm(me: Me, targets: readonly Target[], usual: string, onDone: () 
       dialog.close();
       toast(t("Muted."), "good");
       onDone();
-    }, fail);
+    }, refusedIn(dialog));
   };
   dialog.foot.append(
     button(t("Cancel"), { onClick: dialog.close }),
@@ -244,6 +263,11 @@ function moment(name: string): HTMLInputElement {
 
 function field(name: string, control: HTMLElement): HTMLElement {
   return h("label", { class: "field" }, h("span", { class: "label" }, name), control);
+}
+
+/** Marks the part of the form beside which faults of this field are shown. */
+function pointed(name: string, part: HTMLElement): HTMLElement {
+  return h("div", { class: "field", "data-pointer": `/${name}` }, part);
 }
 
 /** A local time of the reader's zone in the form of the API. */

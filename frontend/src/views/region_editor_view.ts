@@ -29,6 +29,9 @@ const HINTS: Record<Shape | "Point", string> = {
   Circle: t("Click the centre, then the edge. Escape cancels."),
 };
 
+/** Pixels between a region and its label. */
+const LABEL_GAP = 12;
+
 /** Of Leaflet-Geoman, which does not publish it. */
 interface CornersDrawn {
   _removeLastVertex(): void;
@@ -217,14 +220,23 @@ export class RegionEditorView implements EditorMap {
     for (const event of ["pm:edit", "pm:dragend", "pm:vertexremoved"]) layer.on(event, changed);
   }
 
-  /** An element is placed above a region, so that the inside stays visible. */
+  /** An element is placed above a region, so that the inside stays visible; below it where the map ends above. */
   private above(geometry: Geometry, picture: HTMLElement): void {
     const box = boundsOf([geometry], this.isGeographic);
     if (box === null) return;
-    const tooltip = L.tooltip({ permanent: true, direction: "top", className: "count-label" })
-      .setLatLng(latLng((box[0] + box[2]) / 2, box[3]))
-      .setContent(picture);
+    const [top, bottom] = [box[3], box[1]].map((y) => latLng((box[0] + box[2]) / 2, y)) as [L.LatLng, L.LatLng];
+    const tooltip = L.tooltip({ permanent: true, direction: "top", className: "count-label" }).setLatLng(top).setContent(picture);
     this.layers.addLayer(tooltip);
+    const place = (): void => {
+      const needed = (tooltip.getElement()?.offsetHeight ?? 0) + LABEL_GAP;
+      const isCut = this.feedMap.map.latLngToContainerPoint(top).y < needed;
+      const hasRoom = this.feedMap.map.latLngToContainerPoint(bottom).y + needed < this.feedMap.map.getSize().y;
+      tooltip.options.direction = isCut && hasRoom ? "bottom" : "top";
+      tooltip.setLatLng(isCut && hasRoom ? bottom : top);
+    };
+    this.feedMap.map.on("moveend resize", place);
+    tooltip.on("remove", () => this.feedMap.map.off("moveend resize", place));
+    place();
   }
 
   private edited(id: string, geometry: Geometry): void {

@@ -8,7 +8,7 @@ import { button, h, replace } from "../lib/dom";
 import { boolean, id, otherwise, record, string } from "../lib/parse";
 import { teamMates } from "../lib/team_mates";
 import { SEVERITY_NAMES } from "../lib/words";
-import { openDialog } from "./dialog_view";
+import { keepEntries, openDialog } from "./dialog_view";
 import { outcome } from "./dry_run_view";
 import { showFaults } from "./faults_view";
 import { choice, field, refusedIn } from "./form_parts";
@@ -129,6 +129,7 @@ export async function openRuleForm(me: Me, feeds: readonly string[], rule: Rule 
     timing.element,
     place,
   );
+  keepEntries(dialog);
   const failed = refusedIn(dialog);
   const showOutcome = (found: DryRun): void => {
     showFaults(dialog.body, []);

@@ -5,7 +5,7 @@ import { call, getAll } from "../lib/api";
 import { shift, type Shift } from "../lib/answers";
 import { button, empty, h, replace } from "../lib/dom";
 import { formatMoment } from "../lib/time";
-import { confirmDanger, openDialog } from "./dialog_view";
+import { confirmDanger, keepEntries, openDialog } from "./dialog_view";
 import { field, refusedIn } from "./form_parts";
 import { fail, toast } from "./shell_view";
 import { t } from "../lib/texts";
@@ -36,13 +36,14 @@ export class ShiftsView {
       field("name", t("Name"), name),
       field("calendar", stored === null ? t("Calendar") : t("Another calendar"), file, hint),
     );
+    keepEntries(dialog);
     const save = async (): Promise<void> => {
       const chosen = file.files?.[0];
       const calendar = chosen === undefined ? (stored === null ? { calendar: "" } : {}) : { calendar: await chosen.text() };
       const body = { name: name.value.trim(), zone: this.me.time_zone, ...calendar };
       await call(stored === null ? "shifts/" : `shifts/${stored.id}/`, { method: stored === null ? "POST" : "PATCH", body });
       dialog.close();
-      toast(t("The calendar is imported."), "good");
+      toast(chosen === undefined ? t("“{name}” is changed.", { name: body.name }) : t("The calendar is imported."), "good");
       await this.load();
     };
     dialog.foot.append(

@@ -171,7 +171,9 @@ def test_a_dry_run_says_who_would_have_been_reached(query: Query, people: Simple
     quiet(people.stranger, "theirs")
     record(query, *(crossing(query, "in", entity, 10) for entity in "abc"))
     Alert.objects.filter(entities=["c"]).update(opened_at=timezone.now() - timedelta(hours=30))
-    assert client.get("/api/v1/routing-rules/dry-run").json() == {"opened": 2, "alerts": 2, "unreached": 2, "results": []}
+    assert client.get("/api/v1/routing-rules/dry-run").json() == {
+        "opened": 2, "alerts": 2, "unreached": 2, "matched": None, "results": [],
+    }  # fmt: skip
     tried = client.post("/api/v1/routing-rules/dry-run?hours=48", {"name": "new", "channels": [desk.pk]}, format="json").json()
     assert (tried["alerts"], tried["unreached"], [(one["channel"]["name"], one["rule"], one["count"]) for one in tried["results"]]) == (
         3,
@@ -179,6 +181,8 @@ def test_a_dry_run_says_who_would_have_been_reached(query: Query, people: Simple
         [("desk", "new", 3)],
     )
     assert Notification.objects.count() == 0 and reached() == []
+    alone = [client.post("/api/v1/routing-rules/dry-run", {"name": "x", "people": ["viewer"], **terms}, format="json").json() for terms in ({"min_severity": "critical"}, {})]
+    assert [(one["matched"], one["unreached"]) for one in alone] == [(0, 2), (2, 2)], "a rule that matches nothing, and one whose person has no channel"
     rule_save(user=people.owner, name="grave", channels=[desk], min_severity="critical")
     assert client.get("/api/v1/routing-rules/dry-run").json()["unreached"] == 2
 

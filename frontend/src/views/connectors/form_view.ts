@@ -4,7 +4,7 @@ import { ApiError, call, getAll, post, query } from "../../lib/api";
 import { button, h, icon, replace } from "../../lib/dom";
 import { settingsOf, shownFields, trial as trialParser, type Connector, type ConnectorKind } from "../../data/connector_data";
 import { queryRow, type FeedStatus } from "../../lib/shapes";
-import { openDialog } from "../dialog_view";
+import { keepEntries, openDialog } from "../dialog_view";
 import { showFaults } from "../faults_view";
 import { field } from "../form_parts";
 import { fail, toast } from "../shell_view";
@@ -33,6 +33,7 @@ export function openForm(feed: FeedStatus, kinds: readonly ConnectorKind[], curr
     guarantee,
     found,
   );
+  keepEntries(dialog);
   dialog.element.classList.add("dialog-wide", "connector-form");
   const queries = getAll(query("queries/", { feed: feed.name }), queryRow);
   queries.catch(() => undefined); // reported where the queries are used

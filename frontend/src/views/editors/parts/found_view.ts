@@ -19,18 +19,11 @@ export class FoundView {
 
   show(rows: readonly Detection[]): void {
     this.chosen = null;
-    this.element.hidden = false;
+    // The preview itself says that there is none, and what to do.
+    this.element.hidden = rows.length === 0;
     replace(
       this.element,
-      h(
-        "h2",
-        {},
-        rows.length === 0
-          ? t("The preview found no such events")
-          : rows.length > SHOWN
-            ? t("Events that met, the newest {count}", { count: SHOWN })
-            : t("Events that met"),
-      ),
+      h("h2", {}, rows.length > SHOWN ? t("Events that met, the newest {count}", { count: SHOWN }) : t("Events that met")),
       h(
         "ul",
         { class: "progress-list" },

@@ -60,9 +60,15 @@ class ShiftWarning(NamedTuple):
     text: str
 
 
+def end_of(shift: Any, now: datetime) -> datetime:
+    """When the last turn ends, at the latest where recurring ones were expanded to. `shift`: as `shifts_at` gives it."""
+    end: datetime = min(shift.known_until, shift.last_end or now)
+    return end
+
+
 def warning_of(shift: Any, now: datetime) -> ShiftWarning | None:
     """Why alerts sent to this shift may soon reach nobody. `shift`: as `shifts_at` gives it."""
-    end = min(shift.known_until, shift.last_end or now)
+    end = end_of(shift, now)
     if end <= now:
         return ShiftWarning("ended", gettext("The calendar has ended: nobody is on call. Import it again."))
     if end - now < SOON:

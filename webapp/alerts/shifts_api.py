@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -27,16 +28,20 @@ class ShiftSerializer(OwnedSerializer):
 
     calendar = serializers.CharField(write_only=True, max_length=FILE_BYTES, trim_whitespace=False, help_text="The text of an iCalendar file.")
     on_call = serializers.SerializerMethodField()
+    known_until = serializers.SerializerMethodField(help_text="When the last turn ends that the calendar gives.")
     warning = serializers.SerializerMethodField(help_text="Why alerts may reach nobody, now or soon; else empty.")
 
     class Meta:
         model = Shift
         fields = ("id", "name", "zone", "calendar", "on_call", "unknown", "known_until", "warning", *OwnedSerializer.OWNED, "created_at")
-        read_only_fields = ("unknown", "known_until", "created_at")
+        read_only_fields = ("unknown", "created_at")
 
     @extend_schema_field(serializers.ListField(child=serializers.CharField()))
     def get_on_call(self, shift: Any) -> list[str]:
         return [turn.person.username for turn in shift.present]
+
+    def get_known_until(self, shift: Any) -> datetime:
+        return shifts.end_of(shift, timezone.now())
 
     def get_warning(self, shift: Any) -> str:
         warning = shifts.warning_of(shift, timezone.now())

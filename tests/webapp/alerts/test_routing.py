@@ -11,6 +11,7 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from tests.webapp.alerts.test_lifecycle import crossing, record
+from webapp.accounts.models import Membership
 from webapp.alerts import dry_run
 from webapp.alerts.deliveries import channel_create, channels_due, deliveries_prepare, notifications_plan
 from webapp.alerts.handling import Decision, alerts_decide
@@ -181,8 +182,9 @@ def test_a_dry_run_says_who_would_have_been_reached(query: Query, people: Simple
         [("desk", "new", 3)],
     )
     assert Notification.objects.count() == 0 and reached() == []
-    alone = [client.post("/api/v1/routing-rules/dry-run", {"name": "x", "people": ["viewer"], **terms}, format="json").json() for terms in ({"min_severity": "critical"}, {})]
-    assert [(one["matched"], one["unreached"]) for one in alone] == [(0, 2), (2, 2)], "a rule that matches nothing, and one whose person has no channel"
+    nobody = {"name": "x", "teams": [Membership.objects.get(user=people.owner).team_id]}
+    alone = [client.post("/api/v1/routing-rules/dry-run", {**nobody, "min_severity": one}, format="json").json() for one in ("critical", "info")]
+    assert [(one["matched"], one["unreached"]) for one in alone] == [(0, 2), (2, 2)], "a rule that matches nothing, and a team without a channel"
     rule_save(user=people.owner, name="grave", channels=[desk], min_severity="critical")
     assert client.get("/api/v1/routing-rules/dry-run").json()["unreached"] == 2
 

@@ -142,6 +142,7 @@ class TestRouted:
         text = calendar((now - timedelta(hours=1), now + timedelta(hours=1), "operator"))
         made = client.post("/api/v1/shifts/", {"name": "duty", "zone": "Europe/Athens", "calendar": text}, format="json").json()
         assert (made["on_call"], made["unknown"]) == (["operator"], []) and "calendar" not in made
+        assert datetime.fromisoformat(made["known_until"]) - now < timedelta(hours=2), "the last turn ends then"
         address = f"/api/v1/shifts/{made['id']}/"
         for wrong in ("nonsense", calendar((now, now + timedelta(hours=1), "stranger"))):
             assert client.patch(address, {"calendar": wrong}, format="json").json()["faults"][0]["pointer"] == "/calendar"

@@ -16,12 +16,29 @@ def test_a_template_becomes_a_query_by_way_of_the_sandbox(site: Site) -> None:
     site.world.append(600)
     site.log_in()
     site.page.goto(site.address + "/queries/new?feed=yard&family=calculus")
+    _keep(site)
     _choose(site)
     _try(site)
     _break_and_mend(site)
     _save(site)
     _look_back(site)
     assert site.faults == []
+
+
+def _keep(site: Site) -> None:
+    """A template does not cost the rules that were written by hand."""
+    page, rules = site.page, site.page.get_by_label("Rules of the program")
+    page.get_by_text("Two meet", exact=True).click()
+    rules.get_by_text("meeting").first.wait_for()
+    assert page.get_by_role("button", name="Bring back my own rules").count() == 0
+    rules.click()
+    page.keyboard.press("Control+Home")
+    page.keyboard.type("% by hand")
+    page.get_by_text("Falls silent", exact=True).click()
+    page.get_by_role("button", name="Bring back my own rules").click()
+    rules.get_by_text("% by hand").wait_for()
+    rules.get_by_text("meeting").first.wait_for()
+    assert page.get_by_role("button", name="Bring back my own rules").count() == 0
 
 
 def _choose(site: Site) -> None:

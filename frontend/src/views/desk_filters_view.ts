@@ -11,6 +11,7 @@ import { teamMates } from "../lib/team_mates";
 import { fromWall, toWall, type Zone } from "../lib/time";
 import { SEVERITY_NAMES } from "../lib/words";
 import { openDialog } from "./dialog_view";
+import { refusedIn } from "./form_parts";
 import { attachMenu, type MenuItem } from "./menu_view";
 import { fail, toast } from "./shell_view";
 
@@ -229,15 +230,11 @@ export class DeskFiltersView {
     const team = select(t("Shared with"), [["", t("Nobody")], ...this.me.teams.map((one): [string, string] => [one.id, one.name])]);
     const dialog = openDialog(
       t("Save this view"),
-      h("label", { class: "field" }, h("span", { class: "label" }, t("Name")), name),
+      h("label", { class: "field", "data-pointer": "/name" }, h("span", { class: "label" }, t("Name")), name),
       h("label", { class: "field" }, h("span", { class: "label" }, t("Shared with")), team),
       h("p", { class: "small muted" }, t("The address of the page holds the same: you can also send that.")),
     );
     const save = (): void => {
-      if (name.value.trim() === "") {
-        name.focus();
-        return;
-      }
       post(
         "alert-views/",
         { name: name.value.trim(), parameters: addressOf(this.view), team: team.value === "" ? null : Number(team.value) },
@@ -246,7 +243,7 @@ export class DeskFiltersView {
         this.views.push(made);
         dialog.close();
         toast(t("The view “{name}” is saved.", { name: made.name }), "good");
-      }, fail);
+      }, refusedIn(dialog));
     };
     name.addEventListener("keydown", (event) => {
       if (event.key === "Enter") save();

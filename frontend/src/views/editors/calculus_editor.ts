@@ -5,7 +5,7 @@ import { faultInForm, fromCalculus, outputsOf, toCalculus, withInputs, type Calc
 import { namesOf, placed, quoted } from "../../data/calculus_program_data";
 import { wishOf } from "../../data/stretch";
 import type { Fault } from "../../lib/api";
-import { h, icon, replace } from "../../lib/dom";
+import { button, h, icon, replace } from "../../lib/dom";
 import { asGeometry, isReference } from "../../lib/regions";
 import { DurationField } from "../query_form/duration_field";
 import { section } from "../query_form/section";
@@ -29,6 +29,10 @@ class CalculusEditor implements FamilyEditor {
   private readonly areas = h("div", { class: "stack", "data-pointer": "/areas" });
   private readonly times = h("div", { class: "stack" });
   private readonly sentence = h("p", { class: "small muted", hidden: true });
+  /** What a template generated last: another program is the reader's own work. */
+  private generated = "";
+  /** The reader's own entries that a template replaced. */
+  private own: CalculusEntries | null = null;
   private window!: DurationField;
   private step!: DurationField;
   private shownOutputs = "";
@@ -105,11 +109,29 @@ class CalculusEditor implements FamilyEditor {
 
   /** A template's specification replaces the document; keys that the form does not show are kept. */
   private take(specification: Record<string, unknown>, sentence: string): void {
-    const { others, distributed } = this.entries;
-    this.entries = fromCalculus({ ...others, distributed, ...specification }, this.context.feed);
-    this.rules.setText(this.entries.program);
-    replace(this.sentence, icon("layers"), ` ${sentence}`);
+    const { others, distributed, program } = this.entries;
+    if (program.trim() !== "" && program !== this.generated) this.own = this.entries;
+    const taken = fromCalculus({ ...others, distributed, ...specification }, this.context.feed);
+    this.generated = taken.program;
+    const { own } = this;
+    const back =
+      own === null
+        ? null
+        : button(t("Bring back my own rules"), { icon: "undo-2", kind: "button-quiet button-sm", onClick: () => this.giveBack(own) });
+    replace(this.sentence, icon("layers"), ` ${sentence} `, back);
     this.sentence.hidden = false;
+    this.begin(taken);
+  }
+
+  private giveBack(own: CalculusEntries): void {
+    this.own = null;
+    this.sentence.hidden = true;
+    this.begin(own);
+  }
+
+  private begin(entries: CalculusEntries): void {
+    this.entries = entries;
+    this.rules.setText(entries.program);
     this.showTimes();
     this.changed();
   }

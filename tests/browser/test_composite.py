@@ -56,6 +56,12 @@ def _tree(page: Page) -> None:
     _press(page, "End", "o", "Alt+ArrowUp")
     assert _items(page) == ["SEQUENCE", "SHELF", "CHECKOUT", "OR", "A", "EXIT"], "joined by OR, then moved before its neighbour"
     _press(page, "Delete")
+    # A part that was removed by mistake comes back, and each change before it.
+    _press(page, "Control+z")
+    assert _items(page) == ["SEQUENCE", "SHELF", "CHECKOUT", "OR", "A", "EXIT"]
+    _press(page, "Control+z", "Control+z")
+    assert _items(page) == ["SEQUENCE", "SHELF", "CHECKOUT", "EXIT"]
+    _press(page, "End", "o", "Alt+ArrowUp", "Delete")
     page.get_by_role("treeitem", name="EXIT").and_(page.locator(":focus")).wait_for()
     assert page.locator("#pattern-text").input_value() == "SHELF : !CHECKOUT : EXIT"
     page.locator(".pattern-words", has_text="SHELF, then EXIT with no CHECKOUT in between.").wait_for()

@@ -55,6 +55,15 @@ const ASK_AFTER_MS = 250;
 
 export const open: OpenEditor = (document, context) => new CompositeEditor(document, context);
 
+/** Steps that can be undone. */
+const REMEMBERED = 100;
+
+interface Earlier {
+  where: string;
+  chosen: number;
+  entries: Pick<CompositeEntries, "root" | "primitives" | "written">;
+}
+
 class CompositeEditor implements FamilyEditor {
   readonly element = h("div");
   readonly stage = h("div", { class: "composite-stage" });
@@ -64,6 +73,8 @@ class CompositeEditor implements FamilyEditor {
   private faulty: ReadonlySet<string> = new Set();
   private form: NodeForm | null = null;
   private detection: Detection | null = null;
+  /** What the pattern was before each change. */
+  private readonly past: Earlier[] = [];
   private readonly question = new Latest(
     (signal) => this.asked(signal),
     (error) => replace(this.words, h("p", { class: "muted" }, reason(error))),
@@ -223,6 +234,7 @@ class CompositeEditor implements FamilyEditor {
 
   /** The text was changed: the tree follows when the server has parsed it. */
   private textChanged(text: string): void {
+    this.remember("text");
     this.entries = { ...this.entries, written: text };
     this.context.onChange();
     this.ask();
@@ -237,10 +249,15 @@ class CompositeEditor implements FamilyEditor {
   }
 
   private run(command: Command): void {
+    if (command === "undo") {
+      this.undo();
+      return;
+    }
     const { root } = this.entries;
     const row = root === null ? null : rowOf(root, this.chosen);
     if (root === null || row === null) return;
     const { id } = row.node;
+    this.remember();
     if (command === "up" || command === "down") this.treeChanged((one) => moved(one, id, command === "up" ? -1 : 1));
     else if (command === "group") this.treeChanged((one) => grouped(one, id));
     else if (command === "remove") this.treeChanged((one) => removed(one, id), neighbour(root, id));
@@ -248,7 +265,22 @@ class CompositeEditor implements FamilyEditor {
     this.tree.focus();
   }
 
-  private add(command: Exclude<Command, "up" | "down" | "group" | "remove">, id: number): void {
+  /** Called before a change. Changes with the same `where`, one after the other, such as typed letters, are undone together. */
+  private remember(where = ""): void {
+    if (where !== "" && this.past.at(-1)?.where === where) return;
+    const { root, primitives, written } = this.entries;
+    this.past.push({ where, chosen: this.chosen, entries: { root, primitives, written } });
+    if (this.past.length > REMEMBERED) this.past.shift();
+  }
+
+  private undo(): void {
+    const earlier = this.past.pop();
+    if (earlier === undefined) return;
+    this.changed({ ...this.entries, ...earlier.entries }, earlier.chosen);
+    this.tree.focus();
+  }
+
+  private add(command: Exclude<Command, "up" | "down" | "group" | "remove" | "undo">, id: number): void {
     const fresh = leaf(freshName(this.entries));
     this.entries = withPrimitive(this.entries, fresh.name, emptyPrimitive());
     this.treeChanged(
@@ -262,6 +294,7 @@ class CompositeEditor implements FamilyEditor {
     const { root, primitives } = this.entries;
     const row = root === null ? null : rowOf(root, this.chosen);
     if (root === null || row === null) return;
+    this.remember();
     // The name of another primitive of the pattern: the leaf becomes that one. An unused former name is free again.
     if (namesIn(root).includes(name)) this.treeChanged((one) => named(one, row.node.id, name));
     else if (primitives.has(row.node.name)) this.changed(withRenamed(this.entries, row.node.name, name), this.chosen);
@@ -310,7 +343,10 @@ class CompositeEditor implements FamilyEditor {
       button(t("Define {name}", { name }), {
         icon: "plus",
         kind: "button-sm",
-        onClick: () => this.changed(withPrimitive(this.entries, name, emptyPrimitive()), this.chosen),
+        onClick: () => {
+          this.remember();
+          this.changed(withPrimitive(this.entries, name, emptyPrimitive()), this.chosen);
+        },
       });
     replace(this.missing, ...missing.map(define));
     if (this.answer === null || this.answer.words === null) {
@@ -340,7 +376,7 @@ class CompositeEditor implements FamilyEditor {
   private showTree(): void {
     const { entries, chosen, faulty, answer } = this;
     const leaves = entries.root === null || answer === null ? new Map<number, never>() : leavesById(entries.root, answer.leaves);
-    this.tree.show({ entries, leaves, faulty, chosen });
+    this.tree.show({ entries, leaves, faulty, chosen, canUndo: this.past.length > 0 });
   }
 
   private showDetail(): void {
@@ -355,7 +391,10 @@ class CompositeEditor implements FamilyEditor {
     this.form = new NodeForm(this.entries, row, this.context, {
       onPrimitive: (name, entry) => this.meant(withPrimitive(this.entries, name, entry), name),
       onName: (name) => this.rename(name),
-      onOperator: (op) => this.treeChanged((one) => turned(one, id, op, defaultSpan(this.context.feed))),
+      onOperator: (op) => {
+        this.remember();
+        this.treeChanged((one) => turned(one, id, op, defaultSpan(this.context.feed)));
+      },
       onSpan: (span) => this.quietly((one) => withSpan(one, id, span)),
       onBounds: (bounds) => this.quietly((one) => linked(one, id, { bounds })),
       onRegion: (isElsewhere) => this.showShapes(isElsewhere),
@@ -366,6 +405,7 @@ class CompositeEditor implements FamilyEditor {
 
   /** A primitive was redefined: the form is kept, unless there was none. */
   private meant(entries: CompositeEntries, name: string): void {
+    this.remember(`form-${name}`);
     const wasDefined = this.entries.primitives.has(name);
     this.entries = entries;
     this.showTree();
@@ -378,6 +418,7 @@ class CompositeEditor implements FamilyEditor {
   private quietly(change: (root: PatternNode) => PatternNode): void {
     const { root } = this.entries;
     if (root === null) return;
+    this.remember(`form-${this.chosen}`);
     this.entries = withRoot(this.entries, change(root));
     this.text.show(this.textNow());
     this.showTree();

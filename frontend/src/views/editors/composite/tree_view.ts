@@ -32,6 +32,7 @@ const MOVES = [
   { name: "up", key: "Alt+ArrowUp", text: t("Move up"), icon: "chevron-up" },
   { name: "down", key: "Alt+ArrowDown", text: t("Move down"), icon: "chevron-down" },
   { name: "remove", key: "Delete", text: t("Remove"), icon: "trash-2" },
+  { name: "undo", key: "Control+Z", text: t("Undo"), icon: "undo-2" },
 ] as const;
 export type Command = (typeof COMMANDS)[number]["name"] | (typeof MOVES)[number]["name"];
 
@@ -41,6 +42,7 @@ export interface TreeState {
   /** Primitives with faults reported by the server. */
   faulty: ReadonlySet<string>;
   chosen: number;
+  canUndo: boolean;
 }
 
 export interface TreeHandlers {
@@ -56,6 +58,7 @@ export class PatternTreeView {
   private readonly buttons = new Map<Command, HTMLButtonElement>();
   private rows: Row[] = [];
   private chosen = 0;
+  private canUndo = false;
 
   constructor(
     private readonly feed: Feed,
@@ -102,6 +105,7 @@ export class PatternTreeView {
     const { root } = state.entries;
     const hadFocus = this.tree.contains(document.activeElement);
     this.chosen = state.chosen;
+    this.canUndo = state.canUndo;
     this.rows = root === null ? [] : outline(root);
     replace(this.tree, ...this.rows.map((row) => this.item(row, state)));
     this.enable();
@@ -177,6 +181,7 @@ export class PatternTreeView {
   // ---- Actions
 
   private can(command: Command): boolean {
+    if (command === "undo") return this.canUndo;
     const row = this.rows.find(({ node }) => node.id === this.chosen);
     if (row === undefined) return false;
     if (command === "up" || command === "down") return canMove(row, command === "up" ? -1 : 1);
@@ -190,7 +195,12 @@ export class PatternTreeView {
   }
 
   private pressed(event: KeyboardEvent): void {
-    if (event.ctrlKey || event.metaKey) return;
+    if (event.ctrlKey || event.metaKey) {
+      if (event.key !== "z" || !this.canUndo) return;
+      this.handlers.onCommand("undo");
+      event.preventDefault();
+      return;
+    }
     const key = event.altKey ? `Alt+${event.key}` : event.key === "Backspace" ? "Delete" : event.key;
     const command = [...COMMANDS, ...MOVES].find((one) => one.key === key)?.name;
     const to = event.altKey ? null : this.goal(key);

@@ -77,6 +77,9 @@ def _occupancy_by_mouse(site: Site) -> None:
     assert preview(page) > 0
     page.locator(".count-line .count-steps").wait_for()
     assert page.locator(".count-line svg").get_attribute("aria-label") is not None
+    # The region fills the map, which cuts off nothing of the line.
+    label, canvas = (page.locator(one).bounding_box() for one in (".count-label", ".map-canvas"))
+    assert label is not None and canvas is not None and label["y"] >= canvas["y"]
     page.locator("#occupancy-count").fill("7")
     page.locator(".count-line").wait_for(state="detached")
     stored = saved(site, "crowd")

@@ -220,22 +220,26 @@ export class RegionEditorView implements EditorMap {
     for (const event of ["pm:edit", "pm:dragend", "pm:vertexremoved"]) layer.on(event, changed);
   }
 
-  /** An element is placed above a region, so that the inside stays visible; below it where the map ends above. */
+  /** An element is placed above a region, so that the inside stays visible; where the map ends above, below it or at the map's edge. */
   private above(geometry: Geometry, picture: HTMLElement): void {
     const box = boundsOf([geometry], this.isGeographic);
     if (box === null) return;
-    const [top, bottom] = [box[3], box[1]].map((y) => latLng((box[0] + box[2]) / 2, y)) as [L.LatLng, L.LatLng];
-    const tooltip = L.tooltip({ permanent: true, direction: "top", className: "count-label" }).setLatLng(top).setContent(picture);
+    const { map } = this.feedMap;
+    const middle = (box[0] + box[2]) / 2;
+    const tooltip = L.tooltip({ permanent: true, direction: "top", className: "count-label" })
+      .setLatLng(latLng(middle, box[3]))
+      .setContent(picture);
     this.layers.addLayer(tooltip);
     const place = (): void => {
+      const [top, bottom] = [box[3], box[1]].map((y) => map.latLngToContainerPoint(latLng(middle, y))) as [L.Point, L.Point];
       const needed = (tooltip.getElement()?.offsetHeight ?? 0) + LABEL_GAP;
-      const isCut = this.feedMap.map.latLngToContainerPoint(top).y < needed;
-      const hasRoom = this.feedMap.map.latLngToContainerPoint(bottom).y + needed < this.feedMap.map.getSize().y;
-      tooltip.options.direction = isCut && hasRoom ? "bottom" : "top";
-      tooltip.setLatLng(isCut && hasRoom ? bottom : top);
+      const isCut = top.y < needed && bottom.y > 0;
+      const isBelow = bottom.y + needed <= map.getSize().y;
+      tooltip.options.direction = isCut ? "bottom" : "top";
+      tooltip.setLatLng(map.containerPointToLatLng(!isCut ? top : isBelow ? bottom : L.point(top.x, 0)));
     };
-    this.feedMap.map.on("moveend resize", place);
-    tooltip.on("remove", () => this.feedMap.map.off("moveend resize", place));
+    map.on("moveend resize", place);
+    tooltip.on("remove", () => map.off("moveend resize", place));
     place();
   }
 

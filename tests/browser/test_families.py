@@ -77,9 +77,16 @@ def _occupancy_by_mouse(site: Site) -> None:
     assert preview(page) > 0
     page.locator(".count-line .count-steps").wait_for()
     assert page.locator(".count-line svg").get_attribute("aria-label") is not None
-    # The region fills the map, which cuts off nothing of the line.
+    # Where the map ends above the region, nothing of the line is cut off.
     label, canvas = (page.locator(one).bounding_box() for one in (".count-label", ".map-canvas"))
-    assert label is not None and canvas is not None and label["y"] >= canvas["y"]
+    assert label is not None and canvas is not None
+    page.mouse.move(canvas["x"] + 80, canvas["y"] + canvas["height"] - 30)
+    page.mouse.down()
+    page.mouse.move(canvas["x"] + 80, canvas["y"] + canvas["height"] - 60 - (label["y"] - canvas["y"]), steps=5)
+    page.mouse.up()
+    page.wait_for_timeout(1000)
+    label = page.locator(".count-label").bounding_box()
+    assert label is not None and label["y"] >= canvas["y"]
     page.locator("#occupancy-count").fill("7")
     page.locator(".count-line").wait_for(state="detached")
     stored = saved(site, "crowd")

@@ -14,10 +14,12 @@ NO_CONNECTION = "connection to server"
 
 
 def main() -> int:
-    """Runs the command named by the arguments and returns its exit status. On SIGUSR1 the process writes the stacks of all its threads."""
+    """Runs the command named by the arguments and returns its exit status. On SIGUSR1 the process
+    writes the stacks of all its threads."""
     faulthandler.register(signal.SIGUSR1)
     if sys.argv[1:2] == ["backtest"]:
-        # It needs no database, no broker and no settings: the engine's own program, started in a fraction of the time.
+        # It needs no database, no broker and no settings: the engine's own program, started
+        # in a fraction of the time.
         from engine.backtest.command import main as backtest
 
         return backtest(sys.argv[2:])

@@ -2,8 +2,8 @@
 
 A module named in `MODULES` has
 
-    def rows(size: Size) -> Iterator[Row]         one measurement at a time, in the order of the printed table
-    def spark_rows(size: Size) -> Iterator[Row]   optional: those that start Spark; left out by `--quick` and `--no-spark`
+    def rows(size: Size) -> Iterator[Row]         its measurements, in the order of the table
+    def spark_rows(size: Size) -> Iterator[Row]   optional: not with `--quick`, `--no-spark`
     FIGURES: dict[str, Figure]                    optional: the plots whose points some rows are
 
 and adds itself by one line below. Promises of every row:
@@ -12,7 +12,8 @@ and adds itself by one line below. Promises of every row:
 - `Layer` says what the time holds; rows of different layers never form a ratio;
 - ratios are of one run: methods take turns, medians count.
 
-`Size.QUICK` is a smoke run: the same code, the same comparisons, inputs that take a second or two for the whole module.
+`Size.QUICK` is a smoke run: the same code, the same comparisons, inputs that take a second or
+two for the whole module.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ class Size(Enum):
 
 
 class Layer(Enum):
-    """What a time includes: arrays in a kernel; Arrow rows to answers in one process; the same in a Spark job."""
+    """What a time includes: arrays in a kernel; Arrow rows to answers in one
+    process; the same in a Spark job."""
 
     KERNEL = "kernel"
     ENGINE = "engine"
@@ -57,8 +59,9 @@ class Layer(Enum):
 class Row:
     """One workload: our value, those of the baselines in the same unit, and our targets.
 
-    `less_is_better`: times and bytes; else rates. A baseline's ratio is how many times better we are. `at_least`: the ratio promised
-    against a baseline; `limit`: the worst value of ours that is still as promised. A row is a point at `x` of the plot `figure`;
+    `less_is_better`: times and bytes; else rates. A baseline's ratio is how many times
+    better we are. `at_least`: the ratio promised against a baseline; `limit`: the worst
+    value of ours that is still as promised. A row is a point at `x` of the plot `figure`;
     rows of one `series` are joined.
     """
 
@@ -95,7 +98,8 @@ class Row:
 
 @dataclass(frozen=True)
 class Figure:
-    """A plot of the rows that name it: `x_label` with its unit; one line for ours and one for each baseline."""
+    """A plot of the rows that name it: `x_label` with its unit; one line for ours
+    and one for each baseline."""
 
     title: str
     x_label: str
@@ -105,7 +109,8 @@ class Figure:
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds of one method, medians: processor time of the thread, of all threads, and by the clock on the wall."""
+    """Seconds of one method, medians: processor time of the thread, of all threads, and
+    by the clock on the wall."""
 
     thread: float
     processor: float
@@ -120,8 +125,8 @@ def compared(methods: Mapping[str, Callable[[], Any]], in_form: Callable[[Any], 
 def timed(methods: Mapping[str, Callable[[], Any]], in_form: Callable[[Any], Any], *, repeats: int = 3) -> dict[str, Times]:
     """Seconds of each method, the median of runs that take turns, after one that warms up.
 
-    `in_form` brings what a method returns into a form to compare, outside the clock. Raises AssertionError, before anything is timed,
-    when a method's answers differ from the first one's.
+    `in_form` brings what a method returns into a form to compare, outside the clock. Raises
+    AssertionError, before anything is timed, when a method's answers differ from the first one's.
 
     >>> sorted(timed({"a": lambda: [1, 2], "b": lambda: [2, 1]}, sorted))
     ['a', 'b']

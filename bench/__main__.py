@@ -1,8 +1,11 @@
-"""All measurements: `python -m bench [FAMILY ...] [--quick] [--out FOLDER] [--plots FOLDER] [--spark | --no-spark]`.
+"""All measurements: `python -m bench [FAMILY ...] [--quick] [--out FOLDER] [--plots
+FOLDER] [--spark | --no-spark]`.
 
-Prints a table, writes one JSON file a family (default `bench/results/`, not committed) and, with `--plots`, the figures as SVG and PNG.
-`--quick` leaves the rows out that start Spark unless `--spark` asks for them. A family that breaks off, as when the answers of two methods
-differ, is reported and keeps the rows it had; the others continue, and the run fails. A missed target is shown, not failed.
+Prints a table, writes one JSON file a family (default `bench/results/`, not committed) and,
+with `--plots`, the figures as SVG and PNG. `--quick` leaves the rows out that start Spark
+unless `--spark` asks for them. A family that breaks off, as when the answers of two methods
+differ, is reported and keeps the rows it had; the others continue, and the run fails. A missed
+target is shown, not failed.
 """
 
 from __future__ import annotations
@@ -102,7 +105,8 @@ def _family(name: str) -> str:
 
 
 def line(row: Row, *, with_targets: bool = True) -> str:
-    """The row as one line of the table: our value, each baseline with its ratio, facts and, if `with_targets`, the missed targets."""
+    """The row as one line of the table: our value, each baseline with its ratio, facts and, if
+    `with_targets`, the missed targets."""
     words = [f"{row.workload:<46} {row.layer.value:<6} {row.ours:>12,.4g} {row.unit:<12}"]
     words += [f"{name} {value:,.4g} ({row.ratio(name):.3g}x)" for name, value in row.baselines.items()]
     words += [f"{name} {value if isinstance(value, str) else format(value, ',.4g')}" for name, value in row.facts.items()]

@@ -1,10 +1,13 @@
-"""Processor time a million rows of `backtest --runtime spark` beside that of a running job, over the same rows and queries.
+"""Processor time a million rows of `backtest --runtime spark` beside that of a running job, over
+the same rows and queries.
 
-    python -m bench.backtest_cost --data ../shared/data [beijing northsea] [--times 6] [--partitions 2]
+    python -m bench.backtest_cost --data ../shared/data [beijing northsea] [--times 6]
+        [--partitions 2]
 
-A recording with 200 queries, several times one after the other. The command runs over a third of the rows and over all of them: what it spends
-on the other two thirds is what counts, without the start of Spark. A job does the same two thirds from its log; what ingest spends on checking
-the rows and appending them to the log is measured too, since the command does that itself.
+A recording with 200 queries, several times one after the other. The command runs over a third of
+the rows and over all of them: what it spends on the other two thirds is what counts, without the
+start of Spark. A job does the same two thirds from its log; what ingest spends on checking the rows
+and appending them to the log is measured too, since the command does that itself.
 """
 
 from __future__ import annotations
@@ -49,7 +52,8 @@ def repeated(rows: pa.Table, times: int) -> pa.Table:
 
 
 def spent_by(command: Sequence[str]) -> dict[str, float]:
-    """Processor seconds of a command that succeeds: of its Python, of its JVMs, and of Spark's workers in Python."""
+    """Processor seconds of a command that succeeds: of its Python, of its JVMs, and of
+    Spark's workers in Python."""
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     me, seen = psutil.Process(process.pid), dict[tuple[str, int], float]()
     while process.poll() is None:

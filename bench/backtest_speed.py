@@ -1,4 +1,5 @@
-"""Rows a second and peak memory of a backtest whose operator does nothing: the cost of reading, checking, stamping and the gate.
+"""Rows a second and peak memory of a backtest whose operator does nothing: the cost of reading,
+checking, stamping and the gate.
 
 python -m bench.backtest_speed [--rows 5000000] [--format parquet|csv|jsonl] [--lateness MS]
 """

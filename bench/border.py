@@ -1,8 +1,10 @@
-"""BMQ-Processor and RTMQ beside their baselines: figures 10 to 19 of [BMQ] with its parameters, and our own targets.
+"""BMQ-Processor and RTMQ beside baselines: figures 10 to 19 of [BMQ], and our own targets.
 
-Processor times of one thread in nanoseconds a tuple. Kernel rows measure the index alone, engine rows the whole way from Arrow rows to answer
-rows. Baselines (`border_baselines.py`): DiffRMQ over cells (CEI, CES), the paper's own walk, a compiled loop over all queries, and shapely's
-STRtree in bulk. Those that are too slow for all the moves run on a sample of them, compared with ours on the same sample.
+Processor times of one thread in nanoseconds a tuple. Kernel rows measure the index alone,
+engine rows the whole way from Arrow rows to answer rows. Baselines (`border_baselines.py`):
+DiffRMQ over cells (CEI, CES), the paper's own walk, a compiled loop over all queries, and
+shapely's STRtree in bulk. Those that are too slow for all the moves run on a sample of them,
+compared with ours on the same sample.
 """
 
 from __future__ import annotations
@@ -37,8 +39,9 @@ from engine.sources.eventlog import EventLog
 BATCH = 20_000
 PLANE = Feed("plane", Crs.PLANAR, TimeUnit.MS)
 Answers = np.ndarray | list[tuple[int, tuple[np.ndarray, ...]]]
-"""Rows (row, query, code), or for each batch its first row and either such columns or how many answers there are up to each row and the answers,
-query k as k when it is entered and ~k when it is left: as the method gives them, put in form outside the clock."""
+"""Rows (row, query, code), or for each batch its first row and either such columns or how many
+answers there are up to each row and the answers, query k as k when it is entered and ~k when it is
+left: as the method gives them, put in form outside the clock."""
 
 FIGURES = {
     "10": Figure("[BMQ] fig. 10: number of queries (1-D, W = 0.1 %, FL = 0.01 %)", "queries", log_x=True),
@@ -71,7 +74,7 @@ def rows(size: Size) -> Iterator[Row]:
 
 
 def spark_rows(size: Size) -> Iterator[Row]:
-    """The same in a Spark streaming job without its store: compared with real time and with an operator that does nothing."""
+    """The same in a Spark job without a store; beside it an operator that does nothing."""
     from bench.spark_overhead import BATCH_ROWS
     from bench.spark_overhead import measured as delivered
 
@@ -102,7 +105,7 @@ def _numbers(begin: int, columns: tuple[np.ndarray, ...]) -> np.ndarray:
 
 
 def by_bounds(index: Bounds, given: Moves) -> Callable[[], Answers]:
-    """All methods that find many answers a tuple write them to memory that they have used before, as the product does."""
+    """Methods that find many answers a tuple write them to used memory, as the product does."""
     known, work, batches = np.ones(BATCH, np.bool_), np.zeros(4, np.int64), _batches(given)
     places = [Crossed() for _ in batches]
     return lambda: [
@@ -125,7 +128,7 @@ def _batches(given: Moves) -> list[slice]:
 
 
 def measured(workload: str, given: Moves, ours: Callable[[], Answers], baselines: dict[str, Callable[[], Answers]], **more: Any) -> Row:
-    """The row of a kernel in nanoseconds a tuple, its baselines compared over the same moves; the events a tuple as a fact."""
+    """A kernel's row in ns a tuple, with baselines over the same moves; a fact: events a tuple."""
     times = compared({"ours": ours, **baselines}, in_form)
     each = {name: seconds / len(given.before) * 1e9 for name, seconds in times.items()}
     facts = {"events": round(len(in_form(ours())) / len(given.before), 3)}
@@ -135,14 +138,14 @@ def measured(workload: str, given: Moves, ours: Callable[[], Answers], baselines
 def sampled(
     row: Row, given: Moves, ours: Callable[[Moves], Callable[[], Answers]], baselines: dict[str, Callable[[Moves], Answers]], count: int
 ) -> Row:
-    """The row with baselines that are timed on the first `count` moves: their time is scaled by what ours takes on the same sample."""
+    """The row with baselines timed on the first `count` moves, scaled by ours on these."""
     sample = given.first(count)
     times = compared({"ours": ours(sample), **{name: lambda run=run: run(sample) for name, run in baselines.items()}}, in_form)
     scale = row.ours / times.pop("ours")
     return replace(row, baselines={**row.baselines, **{name: seconds * scale for name, seconds in times.items()}})
 
 
-# -- one dimension ------------------------------------------------------------------------------------------------------------------------
+# -- one dimension ---------------------------------------------------------------------------------
 
 
 def one_dimension(quick: bool) -> Iterator[Row]:
@@ -210,10 +213,10 @@ def _streams(n: int, streams: int) -> Row:
     return replace(row, facts={**row.facts, "state bytes a stream": round(state / streams, 1)})
 
 
-# -- two dimensions -----------------------------------------------------------------------------------------------------------------------
+# -- two dimensions --------------------------------------------------------------------------------
 
 TWO = 15_000.0
-"""Metres: the side of the city in [BMQ] 7.2. 1,000 objects report every 30 s, half at 20 km/h and half at 4.3."""
+"""Metres: the city's side in [BMQ] 7.2; 1,000 objects, a report every 30 s, 20 or 4.3 km/h."""
 PROMISED = {(5000, 5000.0): {"DiffRMQ": 12.0, "STRtree bulk": 300.0}, (5000, 500.0): {"STRtree bulk": 12.0}}
 
 
@@ -255,11 +258,11 @@ def _squares(n: int, width: float, quick: bool, figure: str | None, x: float | N
     yield Row(f"{title} storage", Layer.KERNEL, used, "bytes/query", {"CES": cells.nbytes / n}, limit=None if quick else 160.0, figure=name, x=x)
 
 
-# -- polygons -----------------------------------------------------------------------------------------------------------------------------
+# -- polygons --------------------------------------------------------------------------------------
 
 
 def polygons(quick: bool) -> Iterator[Row]:
-    """Star polygons: ins, outs and pass-throughs; STRtree answers from the move's line and both points."""
+    """Star polygons: ins, outs and pass-throughs; STRtree takes the move's line and both points."""
     cases = [(1000, 12, (250, 1000)), (1000, 100, (250, 1000)), (5000, 50, (100, 500)), (1000, 1000, (500, 2500))]
     for n, vertices, reach in [(100, 12, (250, 1000))] if quick else cases:
         yield _polygons(n, vertices, reach, quick)
@@ -281,7 +284,7 @@ def _polygons(n: int, vertices: int, reach: tuple[float, float], quick: bool) ->
     return replace(row, facts=facts, at_least={"STRtree": 20.0} if (n, vertices) == (1000, 100) else {})
 
 
-# -- dimensions ---------------------------------------------------------------------------------------------------------------------------
+# -- dimensions ------------------------------------------------------------------------------------
 
 
 def dimensions(quick: bool) -> Iterator[Row]:
@@ -291,7 +294,7 @@ def dimensions(quick: bool) -> Iterator[Row]:
         for d in (1, 3) if quick else range(1, 10):
             row = _dimensions(d, width, quick, "19a" if width == 1e-3 else None)
             first = row.ours if d == 1 else first
-            # [BMQ] 5.4: the processing time is estimated as (d - 1) sqrt(d) times that of one dimension.
+            # [BMQ] 5.4 estimates (d - 1) sqrt(d) times the time of one dimension.
             yield replace(row, facts={**row.facts, "estimate of 5.4": round((d - 1) * d**0.5 * first, 1)} if d > 1 else row.facts)
             if width == 1e-3:
                 megabytes = float(row.facts["megabytes"])
@@ -312,12 +315,12 @@ def _dimensions(d: int, width: float, quick: bool, figure: str | None) -> Row:
     return replace(row, facts={**row.facts, "megabytes": round(index.nbytes / 1e6, 2)})
 
 
-# -- transitions --------------------------------------------------------------------------------------------------------------------------
+# -- transitions -----------------------------------------------------------------------------------
 
 
 def timers(quick: bool) -> Iterator[Row]:
-    """Unwatched events with 50 distinct bounds: rings against a compiled binary heap. A million spread over an hour, a million that all
-    wait before the first is due, and a stream with a million waiting at any time."""
+    """Unwatched events with 50 distinct bounds: rings against a compiled binary heap. A million
+    over an hour, a million before the first is due, and a stream where a million wait."""
     m = 20_000 if quick else 1_000_000
     yield _timers(m, 3_600_000, "over an hour", promised=not quick)
     yield _timers(m, 6000, "all waiting at once", promised=not quick)
@@ -404,11 +407,11 @@ def _garages(vehicles: int, garages: int, *, promised: bool) -> Row:
     return Row(title, Layer.KERNEL, rate, "tuples/s", {"real time": REAL_TIME}, promise, less_is_better=False, facts=facts)
 
 
-# -- engine -------------------------------------------------------------------------------------------------------------------------------
+# -- engine ----------------------------------------------------------------------------------------
 
 
 def engine(quick: bool) -> Iterator[Row]:
-    """Rows of 10,000 entities and 1,000 regions: the operator without the gate, and the evaluator with it."""
+    """10,000 entities and 1,000 regions: the operator without the gate, the evaluator with it."""
     count, entities = (20_000, 1000) if quick else (2_000_000, 10_000)
     regions = (100,) if quick else (1000, 0)
     batches = stream_batches(entities, count, count if quick else 100_000, np.random.default_rng(7))
@@ -419,7 +422,7 @@ def engine(quick: bool) -> Iterator[Row]:
 
 
 def streams(quick: bool) -> Iterator[Row]:
-    """RTMQ from Arrow rows to answers, the state of every vehicle included: its id, its last tuple, and what the gate keeps."""
+    """RTMQ from Arrow rows to answers, with vehicles' ids, last tuples and what the gate keeps."""
     from engine.runtime.evaluator import Evaluator
 
     world = replace(WORLDS["garages"], entities=20_000) if quick else WORLDS["garages"]
@@ -431,7 +434,7 @@ def streams(quick: bool) -> Iterator[Row]:
         for table in log.read():
             begin = time.thread_time()
             answer_count += running.process(table).changes.num_rows
-            # The first round creates the dictionary and the state; later rounds measure the running feed.
+            # The first round creates dictionary and state; later ones measure the feed.
             seconds, rows = (seconds + time.thread_time() - begin, rows + table.num_rows) if running.position >= world.entities else (0.0, 0)
     facts: dict[str, float | str] = {"answers": answer_count, "state bytes a stream": round(_state_bytes(running) / world.entities, 1)}
     title = f"RTMQ {world.entities} vehicles, 1000 garages (evaluator)"
@@ -475,7 +478,8 @@ def _evaluator(batches: list[Any], queries: list[Any]) -> Row:
 
 
 def registration(quick: bool) -> Iterator[Row]:
-    """Queries registered and removed in a running evaluator: the baseline compiles the whole list again; answers are checked as in the tests."""
+    """Queries registered and removed in a running evaluator: the baseline compiles the whole list
+    again; answers are checked as in the tests."""
     from engine.runtime.evaluator import Evaluator
 
     n = 2000 if quick else 100_000

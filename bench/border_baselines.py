@@ -1,4 +1,5 @@
-"""The baselines of BMQ-Processor, each compiled or vectorised as well as its idea allows. All give `border.Answers`."""
+"""The baselines of BMQ-Processor, each compiled or vectorised as well as its idea allows.
+All give `border.Answers`."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from numba import njit
 
 from engine.border_monitoring.moves import PASS
 
-# Boxes are half-open [low, high), arrays (n, d); moves go from before[i] to after[i], arrays (m, d). Codes: 0 out, 1 in.
+# Boxes are half-open [low, high), arrays (n, d); moves go from before[i] to after[i], arrays
+# (m, d). Codes: 0 out, 1 in.
 
 
 @njit(cache=True, nogil=True)
@@ -36,7 +38,8 @@ def naive(before, after, low, high):
 
 
 class CellLists:
-    """DiffRMQ's index in d = 1 or 2 dimensions: every cell lists the boxes that overlap it (CEI, CES of [BMQ] 7)."""
+    """DiffRMQ's index in d = 1 or 2 dimensions: every cell lists the boxes that overlap
+    it (CEI, CES of [BMQ] 7)."""
 
     def __init__(self, low: np.ndarray, high: np.ndarray, size: float, cells: int) -> None:
         self.low, self.high, self.cells = low, high, cells
@@ -88,7 +91,8 @@ def _lists(first, last, cells):
 
 @njit(cache=True, nogil=True)
 def _diff(before, after, low, high, start, items, width, cells, last, out):
-    """Both matching sets, then their difference by stamps: 2 i for the set before, 2 i + 1 once it is found again."""
+    """Both matching sets, then their difference by stamps: 2 i for the set before, 2 i +
+    1 once it is found again."""
     n = 0
     d = low.shape[1]
     stamp = np.full(len(low), -1, np.int64)
@@ -126,7 +130,8 @@ def _diff(before, after, low, high, start, items, width, cells, last, out):
 
 
 class RegionSegments:
-    """The paper's own walk: a list of region segments for each dimension, delta sets, their difference, a query table for the cross-check."""
+    """The paper's own walk: a list of region segments for each dimension, delta sets, their
+    difference, a query table for the cross-check."""
 
     def __init__(self, low: np.ndarray, high: np.ndarray) -> None:
         n, self.d = low.shape
@@ -140,7 +145,8 @@ class RegionSegments:
         self.bounds, self.owners = np.stack(self.bound), np.stack(self.owner)
 
     def prepared(self, before: np.ndarray, after: np.ndarray, stream: np.ndarray) -> Callable[[], Answers]:
-        """A run over the moves. The stream table keeps each stream's node; it is filled before the clock starts."""
+        """A run over the moves. The stream table keeps each stream's node; it is
+        filled before the clock starts."""
         at = np.stack([np.searchsorted(self.bound[j], before[:, j], side="right") for j in range(self.d)], axis=1)
         nodes = np.zeros((int(stream.max()) + 1, self.d), np.int64)
         firsts = np.unique(stream, return_index=True)
@@ -211,7 +217,8 @@ def _walk(before, after, stream, nodes, bounds, owners, low, high, last, out):
 
 
 def tree_bulk(tree: shapely.STRtree, before: np.ndarray, after: np.ndarray) -> np.ndarray:
-    """STRtree over closed regions: both positions in bulk, then the symmetric difference of the pairs."""
+    """STRtree over closed regions: both positions in bulk, then the
+    symmetric difference of the pairs."""
     size = len(tree.geometries)
     was = tree.query(shapely.points(before), predicate="intersects")
     now = tree.query(shapely.points(after), predicate="intersects")
@@ -223,7 +230,8 @@ def tree_bulk(tree: shapely.STRtree, before: np.ndarray, after: np.ndarray) -> n
 
 @njit(cache=True, nogil=True)
 def heap_timers(set_at, bound, key, watermark_every):
-    """Timers in a binary heap of (due, key): all that are due when the watermark moves; the sum of fired keys times their order-free weight."""
+    """Timers in a binary heap of (due, key): all that are due when the watermark moves; the sum of
+    fired keys times their order-free weight."""
     heap = [(np.int64(-1), np.int64(-1))]
     heap.pop()
     fired = np.zeros(len(key), np.int64)

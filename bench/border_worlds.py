@@ -24,7 +24,8 @@ ONE = 1e6
 
 @dataclass(frozen=True)
 class Moves:
-    """Moves of streams in the order of time: from `before` to `after`, arrays (m, d), of stream `stream` (m,)."""
+    """Moves of streams in the order of time: from `before` to `after`, arrays (m,
+    d), of stream `stream` (m,)."""
 
     before: np.ndarray
     after: np.ndarray
@@ -40,7 +41,8 @@ def skewed(rng: np.random.Generator, n: int, size: float) -> np.ndarray:
 
 
 def moves(rng: np.random.Generator, streams: int, steps: int, size: float, step: np.ndarray, d: int, *, skew: bool = False) -> Moves:
-    """Random walks reflected at the domain's ends, streams interleaved; `step` is each stream's mean step in each dimension."""
+    """Random walks reflected at the domain's ends, streams interleaved; `step` is each stream's
+    mean step in each dimension."""
     places = np.empty((steps + 1, streams, d))
     places[0] = skewed(rng, streams * d, size).reshape(streams, d) if skew else rng.random((streams, d)) * size
     for k in range(steps):
@@ -50,7 +52,8 @@ def moves(rng: np.random.Generator, streams: int, steps: int, size: float, step:
 
 
 def squares(rng: np.random.Generator, n: int, size: float, width: float) -> np.ndarray:
-    """South-west corners (n, 2) of squares around the middle, borders in generic position: closed and half-open ones have the same answers."""
+    """South-west corners (n, 2) of squares around the middle, borders in generic position: closed
+    and half-open ones have the same answers."""
     return np.clip(rng.normal(size / 2, size / 5, (n, 2)), 0, size) - width / 2
 
 
@@ -67,7 +70,8 @@ def stars(rng: np.random.Generator, n: int, vertices: int, reach: tuple[float, f
 
 
 def mixed_queries(n: int, rng: np.random.Generator, feed: Feed) -> list[RegisteredQuery]:
-    """Polygons of 12 vertices, squares and circles, half border and half transition queries, on 15 km."""
+    """Polygons of 12 vertices, squares and circles, half border and half
+    transition queries, on 15 km."""
     queries: list[RegisteredQuery] = []
     while len(queries) < n:
         centre = rng.random(2) * 15_000
@@ -114,7 +118,7 @@ def stream_batches(entities: int, m: int, rows_a_batch: int, rng: np.random.Gene
     return batches
 
 
-# -- feeds in a separate log, for the engine as a whole ---------------------------------------------------------------------------------
+# -- feeds in a separate log, for the engine as a whole --------------------------------------------
 
 FEED = Feed("bench", Crs.PLANAR, TimeUnit.MS, lateness=0, dedupe=False)
 FILE_ROWS = 100_000
@@ -122,7 +126,8 @@ FILE_ROWS = 100_000
 
 @dataclass(frozen=True)
 class World:
-    """`entities` on a plane of `side` by `side` that report every `period` ms: of them `moving` (a part) continue by `step` in each dimension."""
+    """`entities` on a plane of `side` by `side` that report every `period` ms: of them `moving` (a
+    part) continue by `step` in each dimension."""
 
     entities: int
     side: float
@@ -170,7 +175,8 @@ def rectangles() -> list[RegisteredQuery]:
 
 
 def garages() -> list[RegisteredQuery]:
-    """1,000 garages of 30 m ([BMQ] 6.4): who enters or leaves, and returns within 3 minutes or not."""
+    """1,000 garages of 30 m ([BMQ] 6.4): who enters or leaves, and returns within 3 minutes or
+    not."""
     random = np.random.default_rng(6)
     return [_query(i, *random.uniform(0, 30_000, 2), 30.0, 30.0, family="transition", within="PT3M") for i in range(1000)]
 

@@ -1,9 +1,11 @@
-"""Event calculus: recognition time of a window, the whole command, windows and entities as in the paper's experiments.
+"""Event calculus: recognition time of a window, the whole command, windows and entities as
+in the paper's experiments.
 
-Rows over recordings need them: `VEDETTE_DATA` names their folder (default: `shared/data` beside the project); without them only the made fleet
-is measured. RTEC's times are those recorded with the recordings (SWI-Prolog 9.0.4, one thread, processor time of recognition without loading):
-another machine's. Where `RTEC_HOME` names a copy of RTEC and `swipl` is on the path, its own CAVIAR example runs beside ours, too (`bench.rtec`):
-both answers are compared before a time is shown.
+Rows over recordings need them: `VEDETTE_DATA` names their folder (default: `shared/data` beside the
+project); without them only the made fleet is measured. RTEC's times are those recorded with the
+recordings (SWI-Prolog 9.0.4, one thread, processor time of recognition without loading): another
+machine's. Where `RTEC_HOME` names a copy of RTEC and `swipl` is on the path, its own CAVIAR example
+runs beside ours, too (`bench.rtec`): both answers are compared before a time is shown.
 
 References: [dRTEC] 4, figures 3 and 4.
 """
@@ -61,10 +63,11 @@ def rows(size: Size) -> Iterator[Row]:
 
 
 def spark_rows(size: Size) -> Iterator[Row]:
-    """CAVIAR enlarged, 20 entities, through a streaming job of Spark's without its store: on the driver and on executors, with one and two cores.
+    """CAVIAR enlarged, 20 entities, through a streaming job of Spark's without its store: on the
+    driver and on executors, with one and two cores.
 
-    Two queries where there are two cores. Over two executors a program is cut into its two stages (decision 11), but for the second one, which
-    is RTEC's first version.
+    Two queries where there are two cores. Over two executors a program is cut into its two stages
+    (decision 11), but for the second one, which is RTEC's first version.
     """
     if not (DATA / "caviar" / "sde.csv.gz").exists():
         return
@@ -96,11 +99,12 @@ def spark_rows(size: Size) -> Iterator[Row]:
 SEGMENT_ROWS = 200_000
 
 
-# -- measuring -----------------------------------------------------------------------------------------------------------
+# -- measuring -------------------------------------------------------------------------------------
 
 
 class Recognition:
-    """The time to decide the windows of a query over rows that have all arrived, without reading and indexing."""
+    """The time to decide the windows of a query over rows that have all arrived,
+    without reading and indexing."""
 
     def __init__(self, document: Mapping[str, Any], feed: Feed, stamped: pa.Table) -> None:
         operator = CalculusOperator()
@@ -157,7 +161,7 @@ def _recorded(data_set: str) -> dict[tuple[str, int, int], float]:
     return {run: statistics.mean(values) for run, values in times.items()}
 
 
-# -- CAVIAR ----------------------------------------------------------------------------------------------------------------
+# -- CAVIAR ----------------------------------------------------------------------------------------
 
 
 @cache
@@ -193,7 +197,8 @@ def _caviar(size: Size) -> Iterator[Row]:
 
 
 class _Beside:
-    """RTEC over the windows of a document, taking turns with ours; nothing where it is not here. `notes` says why if it should be.
+    """RTEC over the windows of a document, taking turns with ours; nothing where it is not here.
+    `notes` says why if it should be.
 
     Answers are compared before a time is kept; raises AssertionError where they differ.
     """
@@ -248,7 +253,8 @@ def _command(size: Size) -> Row:
 
 
 def _enlarged(size: Size) -> Iterator[Row]:
-    """The paper's stress stream: each frame 40 times, tick 1; with 20 entities a second cast plays half the recording later."""
+    """The paper's stress stream: each frame 40 times, tick 1; with 20 entities a second cast plays
+    half the recording later."""
     windows = (10, 110) if size is Size.QUICK else (10, 30, 50, 70, 90, 110)
     feed = Feed.from_json(_feed("caviar") | {"tick": 1})
     longest: dict[int, float] = {}
@@ -269,7 +275,8 @@ def _enlarged(size: Size) -> Iterator[Row]:
 
 
 def caviar_crowd(casts: int, until: int) -> tuple[Feed, dict[str, Any], pa.Table]:
-    """RTEC's CAVIAR text over this many casts at once; each plays the recording from another moment on; windows of 30 s every 5 s."""
+    """RTEC's CAVIAR text over this many casts at once; each plays the recording from another moment
+    on; windows of 30 s every 5 s."""
     table, every = _read_activities(), 1_006_840 // 40 // casts * 40
     parts = []
     for cast in range(casts):
@@ -300,7 +307,7 @@ def _frames(entities: int, until: int) -> pa.Table:
     return Stamper().stamp(copies.set_column(2, "t", pa.array(t)).take(pa.array(order)).combine_chunks())
 
 
-# -- maritime --------------------------------------------------------------------------------------------------------------
+# -- maritime --------------------------------------------------------------------------------------
 
 NEAR = """
 spatial(near(V1, V2)=true, proximity(coord, 1000, 600)).
@@ -313,7 +320,8 @@ VESSELS = 6_425
 
 
 def _maritime(size: Size) -> Iterator[Row]:
-    """dRTEC's events for a made fleet as large as the paper's, 285,000 SDEs a day, and pairs from positions."""
+    """dRTEC's events for a made fleet as large as the paper's, 285,000 SDEs a day,
+    and pairs from positions."""
     hours, vessels = ((1, 2), 600) if size is Size.QUICK else ((1, 2, 4, 8, 16, 24), VESSELS)
     document = _document("maritime", "aminess_rtec_2025")
     document["program"] += NEAR
@@ -335,7 +343,8 @@ def _maritime(size: Size) -> Iterator[Row]:
 
 
 def fleet(vessels: int, hours: int, feed: Feed, seed: int = 4) -> pa.Table:
-    """A made day: each critical point brings its coord and velocity, as in the paper; 44.4 rows a vessel in 24 h. Seeded, in order of time."""
+    """A made day: each critical point brings its coord and velocity, as in the paper; 44.4 rows a
+    vessel in 24 h. Seeded, in order of time."""
     chance = np.random.default_rng(seed)
     n = int(vessels * 44.36 * hours / 24 / 3)
     who, t = chance.integers(0, vessels, n), np.sort(chance.integers(1, hours * HOUR + 1, n))

@@ -1,7 +1,9 @@
-"""A day of the demo city as the product would have stored it: all reports in the log, and the answers of the demo's queries, with their alerts.
+"""A day of the demo city as the product would have stored it: all reports in the log, and the
+answers of the demo's queries, with their alerts.
 
-The reports are the simulation's own: 2,000 cars, each every two to five seconds. The job's own processor evaluates them and stores the answers, in
-this process and as fast as it can. A run that was interrupted continues where it was.
+The reports are the simulation's own: 2,000 cars, each every two to five seconds. The job's own
+processor evaluates them and stores the answers, in this process and as fast as it can. A run that
+was interrupted continues where it was.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ class Day:
 
 
 def city_day(folder: Path, hours: float, password: str) -> Day:
-    """The feed `city` with `hours` of history, made as far as it is missing. Django is set up; `folder` keeps the processor's state."""
+    """The feed `city` with `hours` of history, made as far as it is missing. Django is set up;
+    `folder` keeps the processor's state."""
     from django.conf import settings
 
     from engine.sources.eventlog import EventLog
@@ -56,7 +59,8 @@ def city_day(folder: Path, hours: float, password: str) -> Day:
 
 
 def _report(folder: Path, end: int) -> None:
-    """Appends the missing reports up to `end` to the log in `folder`, and compacts it as upkeep would."""
+    """Appends the missing reports up to `end` to the log in `folder`, and
+    compacts it as upkeep would."""
     from engine.model.events import check_rows
     from engine.sources.eventlog import EventLog
     from webapp.demo.simulation.scenarios import read_scenario

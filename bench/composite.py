@@ -1,10 +1,13 @@
-"""Composite events against a compiled engine that evaluates at every leaf: figures 9 to 12 of [RFID], and more queries than there.
+"""Composite events against a compiled engine that evaluates at every leaf: figures 9 to 12 of
+[RFID], and more queries than there.
 
-Binary trees of level C (2 ** C leaves), N queries, P primitive events a second over hot and sparse cells (`composite_worlds.py`). Kernel rows take
-events whose classes are known, engine rows Arrow rows through both stages to answer rows. Rates are events a second of processor time of one thread.
-Facts, each an event: detections; queries accessed (asked by a trigger; by the baseline at every leaf), as in figure 10, of these the evaluated ones
-(words), those with lists (once a batch) and the searched ones (exact times); operations: guards looked at, steps on words, entries of lists and nodes
-searched.
+Binary trees of level C (2 ** C leaves), N queries, P primitive events a second over hot and
+sparse cells (`composite_worlds.py`). Kernel rows take events whose classes are known, engine rows
+Arrow rows through both stages to answer rows. Rates are events a second of processor time of one
+thread. Facts, each an event: detections; queries accessed (asked by a trigger; by the baseline at
+every leaf), as in figure 10, of these the evaluated ones (words), those with lists (once a batch)
+and the searched ones (exact times); operations: guards looked at, steps on words, entries of
+lists and nodes searched.
 """
 
 from __future__ import annotations
@@ -58,7 +61,8 @@ PROMISED = {3: 10.0, 5: 40.0}
 
 
 def _figures() -> Iterator[tuple[str, Figure]]:
-    """Those of [RFID] 4, whose pictures are lost, with the axes that its text tells; accessed queries and operations for each of its parameters."""
+    """Those of [RFID] 4, whose pictures are lost, with the axes that its text tells; accessed
+    queries and operations for each of its parameters."""
     complexity, many = f"N = {FEW}, P = {FAST // 1000}K", f"N = {MANY:,}, C = 3"
     for number, fixed, label in (("9", complexity, "tree level C"), ("11", "C = 3, P = 100K", "queries N"), ("12", many, "events a second P")):
         log = number != "9"
@@ -161,7 +165,8 @@ def measured(case: Case, count: int) -> Iterator[Row]:
 
 
 def spark_rows(size: Size) -> Iterator[Row]:
-    """Whether a job keeps up with 40,000 events a second: the log is read as fast as it can be, so its rate is to be above that of the events."""
+    """Whether a job keeps up with 40,000 events a second: the log is read as fast as it can be, so
+    its rate is to be above that of the events."""
     quick = size is Size.QUICK
     queries, rate = (FEW, 4_000) if quick else (MANY, 40_000)
     less = SPARK_SECONDS // 3
@@ -175,7 +180,8 @@ def spark_rows(size: Size) -> Iterator[Row]:
 
 
 def _streamed(queries: Sequence[RegisteredQuery], placement: str, rate: int, seconds: int) -> Memory:
-    """This many seconds of events through a job: one segment of the log a second, five a batch, as for a job that is slightly behind."""
+    """This many seconds of events through a job: one segment of the log a second, five a batch, as
+    for a job that is slightly behind."""
     from bench.spark_overhead import run, shared_session
     from engine.runtime.executors import ExecutorsProcessor
     from engine.runtime.processor import FeedProcessor
@@ -210,7 +216,8 @@ def in_form(asserted: Ints) -> Ints:
 
 
 def engine_seconds(stream: Stream, given: pa.RecordBatch) -> float:
-    """Arrow rows through the operator; the first batch, in which kernels and cells get warm, is left out and made up for."""
+    """Arrow rows through the operator; the first batch, in which kernels and cells get warm, is
+    left out and made up for."""
     took = [seconds for _, seconds in stepped(stream.index, given)]
     return sum(took) if len(took) == 1 else sum(took[1:]) * len(took) / (len(took) - 1)
 

@@ -1,7 +1,9 @@
 """RCEDA's way, compiled: each primitive event evaluates every query that has it at any leaf.
 
-As good as that idea allows: occurrence bitmaps are words of 64 slots of time, each operator is a few operations on whole words, and only a tree whose
-root is completed in the slot of now is searched for exact times. What it lacks are trigger leaves and minimum conditions. For trees without negation.
+As good as that idea allows: occurrence bitmaps are words of 64 slots of time, each operator
+is a few operations on whole words, and only a tree whose root is completed in the slot of
+now is searched for exact times. What it lacks are trigger leaves and minimum conditions.
+For trees without negation.
 
 References: [RFID] 3.2.
 """
@@ -26,9 +28,11 @@ from engine.index.compiled import kernel
 EVALUATED_LEAVES = 0
 Words = npt.NDArray[np.uint64]
 MOST_SLOTS = 62
-"""The greatest number of slots of a span: together with its first and last slot it fits into one word."""
+"""The greatest number of slots of a span: together with its first and last
+slot it fits into one word."""
 STEP_OP, STEP_FROM, STEP_MORE = range(3)
-"""Columns of steps: operator; the row of a primitive, or the least number of slots before; the number of further slots."""
+"""Columns of steps: operator; the row of a primitive, or the least number of slots before;
+the number of further slots."""
 
 
 def width_of(span: int) -> int:
@@ -40,12 +44,14 @@ def width_of(span: int) -> int:
 
 
 def slots(span: int | None, width: int) -> int:
-    """The greatest number of slots by which an event that comes at most `span` later may be later."""
+    """The greatest number of slots by which an event that comes at most
+    `span` later may be later."""
     return 64 if span is None else min(-(-span >> width), 64)
 
 
 def steps(pattern: Pattern, rows: Mapping[str, int], spans: Mapping[Pattern, int], width: int) -> Iterator[tuple[int, int, int]]:
-    """The pattern as steps, operands first; `rows`: those of its primitives; `spans`: the greatest e - s of its nodes."""
+    """The pattern as steps, operands first; `rows`: those of its primitives; `spans`: the
+    greatest e - s of its nodes."""
     if isinstance(pattern, tree.Primitive):
         yield PRIMITIVE, rows[pattern.name], 0
         return
@@ -111,7 +117,8 @@ def may_end(program: Ints, begin: Int, end: Int, bits: Ints, now: Int, stack: Wo
 
 
 class EveryLeaf(NamedTuple):
-    """Queries of each class, CSR, and the steps of each query; `bits` of each class in slots 2 ** `width` long."""
+    """Queries of each class, CSR, and the steps of each query; `bits` of each class
+    in slots 2 ** `width` long."""
 
     query_ends: Ints
     queries: Ints
@@ -148,7 +155,8 @@ def every_leaf(index: CompositeIndex) -> EveryLeaf:
 
 @kernel()
 def advance_every_leaf(tables, history: History, events: Events, work: Scratch, leaves: EveryLeaf, out: Detections, counters: Ints) -> int:  # type: ignore[no-untyped-def]
-    """Takes all events; the number of those that were evaluated. `history` and `out` must have room."""
+    """Takes all events; the number of those that were evaluated. `history`
+    and `out` must have room."""
     width = leaves.width[0]
     for at in range(len(events.t)):
         t, seq = events.t[at], events.seq[at]

@@ -1,8 +1,11 @@
-"""The workload of [RFID] 4: binary trees of level C over cells (reader, tag group), primitive events spread over all cells.
+"""The workload of [RFID] 4: binary trees of level C over cells (reader, tag group), primitive
+events spread over all cells.
 
-`HOT` and `SPARSE` differ in how many cells there are: of a hot one some event has nearly always come within the window. A tree's bounds are between
-one slot and SPAN slots. The paper's table of parameters is lost, so how often its patterns are completed is not known. `MIXED` trees have all binary
-operators; at 100,000 events a second nearly every event completes one of 30,000 patterns. `ORDERED` trees have a bound at every operator: few are.
+`HOT` and `SPARSE` differ in how many cells there are: of a hot one some event has nearly always
+come within the window. A tree's bounds are between one slot and SPAN slots. The paper's table of
+parameters is lost, so how often its patterns are completed is not known. `MIXED` trees have all
+binary operators; at 100,000 events a second nearly every event completes one of 30,000 patterns.
+`ORDERED` trees have a bound at every operator: few are.
 """
 
 from __future__ import annotations
@@ -112,7 +115,8 @@ def events(rng: np.random.Generator, count: int, rate: int, cells: Cells) -> pa.
 
 @dataclass
 class Stream:
-    """A compiled index and the events of its program over all entities, batch by batch: (events, the watermark after them)."""
+    """A compiled index and the events of its program over all entities, batch by batch: (events,
+    the watermark after them)."""
 
     index: CompositeIndex
     batches: list[tuple[Events, int]]
@@ -130,7 +134,8 @@ def prepared(index: CompositeIndex, rows: pa.RecordBatch, batch_rows: int) -> St
 
 
 def stepped(index: Any, given: pa.RecordBatch) -> Iterator[tuple[pa.RecordBatch, float]]:
-    """Arrow rows through the operator in batches of BATCH: what each changes, and processor seconds."""
+    """Arrow rows through the operator in batches of BATCH: what each
+    changes, and processor seconds."""
     names, state = EntityDictionary(), OPERATOR.keyed.initial(index)
     for first in range(0, given.num_rows, BATCH):
         batch = Batch(given.slice(first, BATCH), names)

@@ -1,10 +1,13 @@
-"""Constraint queries after [CCQ] 5: throughput and stored events against verbosity, number of queries and length of the windows.
+"""Constraint queries after [CCQ] 5: throughput and stored events against verbosity, number of
+queries and length of the windows.
 
-Processor times of one thread; kernel rows from columns in memory to solutions, engine rows through both stages, from Arrow rows to answers. The
-made stream (`constraint_worlds.py`) has 900,000 measurements of 70 buoys; queries are graphs of three variables, half in order and half symmetric,
-tuned to the wanted verbosity: the share of events that complete a solution. Baselines (`constraint_baselines.py`) run over the first events of the
-stream, where their answers are compared with ours; their rates do not depend on how long the stream is. An event is stored once for all queries, in
-the form `domains` once for each domain.
+Processor times of one thread; kernel rows from columns in memory to solutions, engine rows through
+both stages, from Arrow rows to answers. The made stream (`constraint_worlds.py`) has 900,000
+measurements of 70 buoys; queries are graphs of three variables, half in order and half symmetric,
+tuned to the wanted verbosity: the share of events that complete a solution. Baselines
+(`constraint_baselines.py`) run over the first events of the stream, where their answers are
+compared with ours; their rates do not depend on how long the stream is. An event is stored once for
+all queries, in the form `domains` once for each domain.
 """
 
 from __future__ import annotations
@@ -66,7 +69,8 @@ def rows(size: Size) -> Iterator[Row]:
 
 
 def spark_rows(size: Size) -> Iterator[Row]:
-    """All of the stream from the log through a stream of Spark, with answers that are thrown away."""
+    """All of the stream from the log through a stream of Spark, with
+    answers that are thrown away."""
     stream = measurements(200_000 if size is Size.QUICK else 900_000)
     made = shapes(100, (3,), MEASURED, LENGTHS, 1, REACHES)
     documents = calibrated(made, 0.01, stream.slice(0, 6_000), SEA, MEASURED)
@@ -75,7 +79,8 @@ def spark_rows(size: Size) -> Iterator[Row]:
 
 
 def through_spark(stream: pa.Table, documents: Sequence[dict[str, Any]], rounds: int, batch_rows: int) -> tuple[float, int]:
-    """Events a second from the end of the first batch on, the median of some runs after one that warms up; answers of one."""
+    """Events a second from the end of the first batch on, the median of some runs after one that
+    warms up; answers of one."""
     from bench.spark_overhead import run, shared_session
     from engine.runtime.processor import FeedProcessor
 
@@ -99,7 +104,8 @@ def _as_rows(table: pa.Table) -> pa.Table:
 
 
 def _against_baselines(documents: list[dict[str, Any]], stream: pa.Table, quick: bool) -> Iterator[Row]:
-    """Columns in, completing events out: ours over the whole stream, the baselines over its beginning."""
+    """Columns in, completing events out: ours over the whole stream, the
+    baselines over its beginning."""
     plans = [plan_of(one) for one in documents]
     kernel = Kernel(documents, SEA)
     whole, ranges = kernel.columns(stream), kernel.index.ranges
@@ -135,7 +141,8 @@ def _against_baselines(documents: list[dict[str, Any]], stream: pa.Table, quick:
 
 
 def _long_windows(quick: bool) -> Iterator[Row]:
-    """Pairs close to each other over long windows: domains looked up in cells, scanned, and compiled loops over all events of the window."""
+    """Pairs close to each other over long windows: domains looked up in cells, scanned, and
+    compiled loops over all events of the window."""
     count, window = (9_000, 4_000) if quick else (60_000, 20_000)
     chance = np.random.default_rng(9)
     document = {

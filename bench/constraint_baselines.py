@@ -1,7 +1,9 @@
-"""The baselines of constraint queries: the paper's domain solver in plain Python, and compiled loops over all events of the window: by brute
-force, with the windows of each pair of variables that the closed graph implies, and with these behind the query index; the last two are ours.
+"""The baselines of constraint queries: the paper's domain solver in plain Python, and compiled
+loops over all events of the window: by brute force, with the windows of each pair of variables that
+the closed graph implies, and with these behind the query index; the last two are ours.
 
-All stop at the first solution an event completes, as the paper's solver does, and give (query, number of the completing event).
+All stop at the first solution an event completes, as the paper's solver does, and give (query,
+number of the completing event).
 """
 
 from __future__ import annotations
@@ -36,8 +38,8 @@ class Columns(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """A query as the baselines take it: ranges (column, low, high) of the variables, `latest[i][j]` the greatest V_j.t - V_i.t, as the graph implies
-    and as it is `given`, squared reach."""
+    """A query as the baselines take it: ranges (column, low, high) of the variables, `latest[i][j]`
+    the greatest V_j.t - V_i.t, as the graph implies and as it is `given`, squared reach."""
 
     ranges: list[tuple[str, float, float]]
     latest: list[list[int]]
@@ -70,13 +72,14 @@ def plan_of(document: Mapping[str, Any]) -> Plan:
     return Plan(ranges, latest, given, reach)
 
 
-# -- plain Python ---------------------------------------------------------------------------------------------------------------------
+# -- plain Python ----------------------------------------------------------------------------------
 
 Event = tuple[int, float, float, int]
 
 
 def in_python(rows: Sequence[Mapping[str, Any]], plans: Sequence[Plan]) -> list[tuple[int, int]]:
-    """[CCQ] 4.2: a domain of events for each variable, dropped when nothing that may come needs them; forward checking, smallest domain first."""
+    """[CCQ] 4.2: a domain of events for each variable, dropped when nothing that may come needs
+    them; forward checking, smallest domain first."""
     domains: list[list[deque[Event]]] = [[deque() for _ in plan.ranges] for plan in plans]
     keep = [[max((late for j, late in enumerate(row) if j != i), default=0) for i, row in enumerate(plan.latest)] for plan in plans]
     found = []
@@ -127,13 +130,15 @@ def _fits(plan: Plan, i: int, event: Event, j: int, other: Event) -> bool:
     return across * across + along * along <= plan.reach
 
 
-# -- compiled -------------------------------------------------------------------------------------------------------------------------
+# -- compiled --------------------------------------------------------------------------------------
 
 
 def by_brute_force(columns: Columns, names: Sequence[str], plans: Sequence[Plan]) -> list[tuple[int, int]]:
-    """For each event all tuples of earlier events of the query's window, each filter and each given constraint asked as soon as its events are there.
+    """For each event all tuples of earlier events of the query's window, each filter and each given
+    constraint asked as soon as its events are there.
 
-    `names` are those of `columns.values`. What the constraints imply is our idea, except for the length of the window.
+    `names` are those of `columns.values`. What the constraints imply is our idea, except for
+    the length of the window.
     """
     found = []
     for q, plan in enumerate(plans):
@@ -143,12 +148,14 @@ def by_brute_force(columns: Columns, names: Sequence[str], plans: Sequence[Plan]
 
 
 def by_windows(columns: Columns, names: Sequence[str], plans: Sequence[Plan]) -> list[tuple[int, int]]:
-    """The same loops over the closed graph: how far each variable is looked for is what all constraints imply for it and the new event's."""
+    """The same loops over the closed graph: how far each variable is looked for is what all
+    constraints imply for it and the new event's."""
     return [(q, row) for q, plan in enumerate(plans) for row in _inline(columns, plan, plan.latest, _back(plan), _asked(columns, names, plan))]
 
 
 def by_loops(columns: Columns, ranges: Ranges, plans: Sequence[Plan]) -> list[tuple[int, int]]:
-    """The same again, but which events the variables take is asked before, and by the same code as ours asks it."""
+    """The same again, but which events the variables take is asked before, and by the
+    same code as ours asks it."""
     n = len(columns.t)
     rows, queries, bits = passing_events(*ranges[2:], columns.values, all_located(ranges, n), n)
     taken = np.zeros((len(plans), n), np.uint8)
@@ -187,7 +194,8 @@ def _passed(bits: npt.NDArray[np.uint8], row: int, j: int) -> bool:
 
 
 def _loops(takes: Callable[[Any, int, int], bool]) -> Callable[..., list[int]]:
-    """Loops over all tuples of earlier events, compiled around `takes`; they give the rows that complete a solution."""
+    """Loops over all tuples of earlier events, compiled around `takes`; they give the rows
+    that complete a solution."""
 
     @njit(nogil=True)
     def completing(t: Ints, x: Floats, y: Floats, latest: Ints, back: Ints, reach: float, filters: Any) -> Any:

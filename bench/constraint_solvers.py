@@ -1,7 +1,9 @@
-"""General solvers for scale: one problem for each event that may complete a solution, over the same stored events.
+"""General solvers for scale: one problem for each event that may complete a solution,
+over the same stored events.
 
-They are no dependencies (OR-Tools would hold protobuf back for all of us): `pip install --target FOLDER python-constraint2==2.9 ortools==9.15.6755`
-and `PYTHONPATH=FOLDER` give their rows; without them the rows say so.
+They are no dependencies (OR-Tools would hold protobuf back for all of us):
+`pip install --target FOLDER python-constraint2==2.9 ortools==9.15.6755` and `PYTHONPATH=FOLDER`
+give their rows; without them the rows say so.
 """
 
 from __future__ import annotations
@@ -56,7 +58,8 @@ def rows(quick: bool) -> Iterator[Row]:
 
 
 def _ours(places: np.ndarray, stored: int, repeats: int) -> tuple[float, list[bool]]:
-    """Microseconds an event, and which of the completing events are solved: for the whole kernel, filters included."""
+    """Microseconds an event, and which of the completing events are solved: for the whole
+    kernel, filters included."""
     n = len(places)
     role = np.repeat([0, 1, 2], [stored, stored, n - 2 * stored])
     table = pa.table(

@@ -1,4 +1,5 @@
-"""Measurements like those of the TAO buoys, and constraint queries of a wanted verbosity over any measurements, after [CCQ] 5."""
+"""Measurements like those of the TAO buoys, and constraint queries of a wanted verbosity over any
+measurements, after [CCQ] 5."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ from engine.specification import check
 Floats = npt.NDArray[np.float64]
 OPERATOR = ConstraintOperator()
 BATCH, CHUNK = 65_536, 11_264
-"""Events of a batch of the operator, and of the kernel: about as many as make the rows that the operator takes at a time (100 queries at 1 %)."""
+"""Events of a batch of the operator, and of the kernel: about as many as make the rows that the
+operator takes at a time (100 queries at 1 %)."""
 BUOYS = 70
 MEASURED = ("sst", "air", "humidity", "zon_wind", "mer_wind")
 SEA = Feed("sea", Crs.PLANAR, TimeUnit.TICKS, columns=dict.fromkeys(MEASURED, ColumnType.FLOAT), dedupe=False)
@@ -35,8 +37,9 @@ STEPS, LEAST_SHARE, MOST_SHARE = 7, 0.002, 0.6
 
 
 def measurements(count: int, seed: int = 8) -> pa.Table:
-    """`count` stamped rows: BUOYS buoys moored 2 degrees of latitude and 15 of longitude apart report once a tick; each value drifts back to its
-    buoy's own mean (first-order autoregression)."""
+    """`count` stamped rows: BUOYS buoys moored 2 degrees of latitude and 15 of
+    longitude apart report once a tick; each value drifts back to its buoy's own mean
+    (first-order autoregression)."""
     chance = np.random.default_rng(seed)
     ticks = -(-count // BUOYS)
     x0, y0 = (np.arange(BUOYS) // 7) * 1_665.0, (np.arange(BUOYS) % 7) * 222.0
@@ -61,8 +64,10 @@ def measurements(count: int, seed: int = 8) -> pa.Table:
 
 @dataclass(frozen=True)
 class Shape:
-    """A query without the width of its filters: variable i takes the `share` of values of `columns[i]` that begins at quantile `starts[i]` of
-    what is left. All variables lie within `reach` of each other and `length` of time, one after the other or, `symmetric`, in any order."""
+    """A query without the width of its filters: variable i takes the `share` of values of
+    `columns[i]` that begins at quantile `starts[i]` of what is left. All variables lie
+    within `reach` of each other and `length` of time, one after the other or,
+    `symmetric`, in any order."""
 
     columns: tuple[str, ...]
     starts: tuple[float, ...]
@@ -82,7 +87,8 @@ class Shape:
         if self.symmetric:
             constraints.append({"between": names, "dt": [-self.length, self.length]})
         else:
-            # As in the paper's figure 1b: one after the other; what that means for the first and the last is inferred.
+            # As in the paper's figure 1b: one after the other; what that means for the first
+            # and the last is inferred.
             each = self.length // (len(names) - 1)
             constraints += [{"between": [one, other], "dt": [self.step, each]} for one, other in pairwise(names)]
         groups = [names] if self.symmetric else []
@@ -102,7 +108,8 @@ def sorted_columns(table: pa.Table, columns: Sequence[str]) -> dict[str, Floats]
 def shapes(
     count: int, variables: Sequence[int], columns: Sequence[str], lengths: tuple[int, int], step: int, reaches: tuple[float, float], seed: int = 3
 ) -> list[Shape]:
-    """`count` queries, in order and symmetric in turn, of as many variables as `variables` says in turn."""
+    """`count` queries, in order and symmetric in turn, of as many variables as
+    `variables` says in turn."""
     chance = np.random.default_rng(seed)
     found = []
     for n in range(count):
@@ -121,7 +128,8 @@ def with_length(found: Sequence[Shape], length: int) -> list[Shape]:
 
 
 def calibrated(found: Sequence[Shape], verbosity: float, sample: pa.Table, feed: Feed, columns: Sequence[str], **more: Any) -> list[dict[str, Any]]:
-    """Documents of the shapes with the share at which about `verbosity` of the sample's rows complete a solution, by bisection."""
+    """Documents of the shapes with the share at which about `verbosity` of the sample's rows
+    complete a solution, by bisection."""
     values = sorted_columns(sample, columns)
     low, high = np.full(len(found), LEAST_SHARE), np.full(len(found), MOST_SHARE)
     for _ in range(STEPS):
@@ -136,7 +144,8 @@ def calibrated(found: Sequence[Shape], verbosity: float, sample: pa.Table, feed:
 
 
 class Kernel:
-    """The work of the operator's two stages on a batch, from columns to solutions as arrays: the same functions without Arrow."""
+    """The work of the operator's two stages on a batch, from columns to solutions as arrays: the
+    same functions without Arrow."""
 
     def __init__(self, documents: Sequence[Mapping[str, Any]], feed: Feed) -> None:
         self.index = compiled(documents, feed)

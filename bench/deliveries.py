@@ -1,14 +1,20 @@
-"""How long from an alert's frame to a mailbox, a browser's push service and a webhook, on a running system.
+"""How long from an alert's frame to a mailbox, a browser's push service and a
+webhook, on a running system.
 
-    EMAIL_URL=smtp://127.0.0.1:2525 VEDETTE_PUBLIC_URL=http://127.0.0.1:8000 VEDETTE_WEBHOOK_NETWORKS=127.0.0.0/8 make demo
-    python -m bench.deliveries --password ... [--url http://127.0.0.1:8000] [--user analyst] [--feed city] [--alerts 60] [--smtp-port 2525]
+    EMAIL_URL=smtp://127.0.0.1:2525 VEDETTE_PUBLIC_URL=http://127.0.0.1:8000 \\
+        VEDETTE_WEBHOOK_NETWORKS=127.0.0.0/8 make demo
+    python -m bench.deliveries --password ... [--url http://127.0.0.1:8000] [--user analyst]
+        [--feed city] [--alerts 60] [--smtp-port 2525]
 
-A probe car enters a separate square while the feed's traffic continues; each entry opens a critical alert. Three channels carry it to
-receivers of this program: a mail server, a push service that checks the signature and decrypts, and a webhook. One machine, so one clock serves all.
-Prints p50, p95, p99 and the greatest from the frame that brings the alert to a page, and from the 202 of its row.
+A probe car enters a separate square while the feed's traffic continues; each entry opens a
+critical alert. Three channels carry it to receivers of this program: a mail server, a push
+service that checks the signature and decrypts, and a webhook. One machine, so one clock
+serves all. Prints p50, p95, p99 and the greatest from the frame that brings the alert to a
+page, and from the 202 of its row.
 
-`--without-job`: the alerts are written as a batch's transaction writes them, straight into the database that `. var/environment` names, so that the
-time from the frame on can be measured while the job is stopped or behind.
+`--without-job`: the alerts are written as a batch's transaction writes them, straight into the
+database that `. var/environment` names, so that the time from the frame on can be measured while
+the job is stopped or behind.
 """
 
 from __future__ import annotations

@@ -1,17 +1,20 @@
 """The desk in a real browser with many open alerts while more arrive.
 
     . var/environment
-    python -m bench.desk --password ... [--url http://127.0.0.1:8000] [--user analyst] [--alerts 100000] [--rate 50] [--seconds 120]
+    python -m bench.desk --password ... [--url http://127.0.0.1:8000] [--user analyst]
+        [--alerts 100000] [--rate 50] [--seconds 120]
 
-Makes a feed with a query and `--alerts` open alerts, straight in the database of the running system, and removes them at the end. Then, in Chromium:
+Makes a feed with a query and `--alerts` open alerts, straight in the database of the running
+system, and removes them at the end. Then, in Chromium:
 
-    usable    navigation -> rows are on show and the main thread took a turn; the middle of five loads
+    usable    navigation -> rows shown and a turn of the main thread; the middle of five loads
     tasks     tasks of the main thread over 50 ms by the clock, while loading and while alerts come
-    busiest   the most processor time that one task of it took: a machine with other work stretches the clock, not this
-    control   the same of an empty page that counts to five million five times a second: what the machine alone does to a short task
+    busiest   the most processor time that one task took: other work does not stretch this
+    control   the same of an empty page that counts to five million five times a second
     moved     how often another row came to lie under a pointer at rest, or the row under it moved
 
-For the first half of the time the pointer rests on a row, so that new rows wait; in the second half it is away, rows come in and the list scrolls.
+For the first half of the time the pointer rests on a row, so that new rows wait; in the second half
+it is away, rows come in and the list scrolls.
 """
 
 from __future__ import annotations
@@ -90,7 +93,8 @@ class World:
         self.severities, self.count = severities, 0
 
     def open(self, count: int, *, is_pushed: bool, is_planned: bool = True) -> None:
-        """More alerts; `is_pushed`: to open pages, as a batch does; `is_planned`: no channel is to carry them."""
+        """More alerts; `is_pushed`: to open pages, as a batch does; `is_planned`: no
+        channel is to carry them."""
         from django.db import transaction
         from django.utils import timezone
 
@@ -168,7 +172,8 @@ def _browse(given: argparse.Namespace, world: World) -> None:
     from tests.browser.conftest import ARGUMENTS, PROGRAMS
 
     program = next(found for found in map(shutil.which, PROGRAMS) if found)
-    # Playwright's event loop runs in this thread, which Django takes for an asynchronous caller of its ORM.
+    # Playwright's event loop runs in this thread, which Django takes for an
+    # asynchronous caller of its ORM.
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
@@ -214,7 +219,8 @@ def _trace(browser: Any, page: Any) -> None:
 
 
 def _busiest(browser: Any) -> dict[str, float]:
-    """Figures of the tasks of pages' main threads since `_trace`; a task's `tdur` is its processor time in microseconds."""
+    """Figures of the tasks of pages' main threads since `_trace`; a task's `tdur` is its
+    processor time in microseconds."""
     events = json.loads(browser.stop_tracing())["traceEvents"]
     mains = {(one["pid"], one["tid"]) for one in events if one["name"] == "thread_name" and one["args"]["name"] == "CrRendererMain"}
     took = [one.get("tdur", 0) / 1000 for one in events if one["name"] == TASK and (one["pid"], one["tid"]) in mains]

@@ -1,11 +1,15 @@
-"""Three recordings become feeds with a first query, using only the mouse, in a browser with a running installation.
+"""Three recordings become feeds with a first query, using only the mouse, in a browser
+with a running installation.
 
-    python -m bench.first_steps --url http://127.0.0.1:8000 --password ... --data FOLDER [--pictures FOLDER]
+    python -m bench.first_steps --url http://127.0.0.1:8000 --password ... --data FOLDER
+        [--pictures FOLDER]
 
-FOLDER has recordings as a new user would have them; any file that the page *New feed* takes will do. For each the browser opens *New feed*,
-chooses the file, takes every guess as it is, loads it, chooses a question (of a file whose name ends in `.nmea` how many are there, else who
-crosses a border), draws a rectangle, looks at the preview, registers the query and looks at its answers. It clicks and chooses files only:
-nothing is typed but the password. Prints how long each took, and fails when one has no answer within three minutes.
+FOLDER has recordings as a new user would have them; any file that the page *New feed* takes will
+do. For each the browser opens *New feed*, chooses the file, takes every guess as it is, loads it,
+chooses a question (of a file whose name ends in `.nmea` how many are there, else who crosses a
+border), draws a rectangle, looks at the preview, registers the query and looks at its answers. It
+clicks and chooses files only: nothing is typed but the password. Prints how long each took, and
+fails when one has no answer within three minutes.
 """
 
 from __future__ import annotations
@@ -82,7 +86,8 @@ def logged_in(url: str, user: str, password: str) -> Iterator[Page]:
 
 
 def walk(page: Page, url: str, file: Path, pictures: Pictures) -> tuple[float, int]:
-    """One recording, from the first page to its first answers: (seconds until it was loaded, answers on the page)."""
+    """One recording, from the first page to its first answers: (seconds until it was
+    loaded, answers on the page)."""
     began, name = time.monotonic(), file.stem
     page.goto(url)
     page.locator(".rail").get_by_role("link", name="Feeds").click()

@@ -1,11 +1,16 @@
-"""Sums in conditions, negated events, and answers as events: each beside a compiled program written for the one question.
+"""Sums in conditions, negated events, and answers as events: each beside a compiled program
+written for the one question.
 
-Objects report at times of their own, no two at one. All methods begin with the same Arrow rows and end with sorted answers, which are compared before
-a time is printed. Times are processor times of all threads, medians of runs that take turns. Ours alone judges lateness and duplicates, keeps
+Objects report at times of their own, no two at one. All methods begin with the same Arrow rows and
+end with sorted answers, which are compared before a time is printed. Times are processor times of
+all threads, medians of runs that take turns. Ours alone judges lateness and duplicates, keeps
 evidence, and takes any query; the programs look at the whole input at once.
-- sums: an alarm and an inspection within two seconds whose loads satisfy a sum, beside a loop over each event's window.
-- non-occurrence: an alarm without an inspection of the same object around it, beside binary searches in each object's inspections.
-- answers as events: visits to a region shorter than a minute, from the entries and exits that another query states, beside one pass over the rows.
+- sums: an alarm and an inspection within two seconds whose loads satisfy a sum, beside a loop
+  over each event's window.
+- non-occurrence: an alarm without an inspection of the same object around it, beside binary
+  searches in each object's inspections.
+- answers as events: visits to a region shorter than a minute, from the entries and exits that
+  another query states, beside one pass over the rows.
 """
 
 from __future__ import annotations
@@ -108,7 +113,7 @@ def _answered(documents: dict[str, Any], batches: list[pa.Table]) -> Ints:
     return np.column_stack([codes, own.column("start").to_numpy(), own.column("end").to_numpy()])
 
 
-# -- sums -------------------------------------------------------------------------------------------------------------------------
+# -- sums ------------------------------------------------------------------------------------------
 
 WINDOW, LEAST = 2_000, 5.0
 SUM = {
@@ -142,7 +147,7 @@ def _pairs(kind: Ints, entity: Ints, t: Ints, load: Floats, window: int, least: 
     return found[:n]
 
 
-# -- non-occurrence ---------------------------------------------------------------------------------------------------------------
+# -- non-occurrence --------------------------------------------------------------------------------
 
 AROUND = 10_000
 NOT = {
@@ -167,7 +172,7 @@ def _alone(of: World) -> Ints:
     return np.column_stack([entity, t, t + AROUND])[alone]
 
 
-# -- answers as events ------------------------------------------------------------------------------------------------------------
+# -- answers as events -----------------------------------------------------------------------------
 
 LOW, HIGH, SHORT = SIDE * 0.3, SIDE * 0.7, 60_000
 RING = [[LOW, LOW], [HIGH, LOW], [HIGH, HIGH], [LOW, HIGH], [LOW, LOW]]

@@ -1,22 +1,27 @@
 """How long from ingest's 202 to the WebSocket frame, hop by hop, on a running system.
 
-    python bench/latency.py --url http://127.0.0.1:8000 --user analyst --password ... [--feed city] [--probes 120]
+    python bench/latency.py --url http://127.0.0.1:8000 --user analyst --password ...
+        [--feed city] [--probes 120]
         [--pages 100 --account NAME:PASSWORD ...]
 
-A probe car enters and leaves a separate square while the feed's traffic continues. Every step is one HTTP post and one crossing. Hops:
+A probe car enters and leaves a separate square while the feed's traffic continues. Every step is
+one HTTP post and one crossing. Hops:
 
     post      request sent -> 202 received (the row is durable)
     job       202 -> the job has evaluated the batch (`detected_at`)
     commit    evaluated -> the outbox row is committed (`created_at` of the transaction)
     push      committed -> the frame is here
 
-A step whose row comes late, further behind the other cars' than the feed's lateness, makes no crossing: such steps are counted and shown, not
-measured, and more than a tenth of them, or more than the feed counted, is a failure.
+A step whose row comes late, further behind the other cars' than the feed's lateness, makes no
+crossing: such steps are counted and shown, not measured, and more than a tenth of them, or more
+than the feed counted, is a failure.
 
-With `--pages` this many pages are open on the feed meanwhile, from another process: each follows all queries and the whole map, takes every frame and
-says so. The memory of the web server's process is printed beside.
+With `--pages` this many pages are open on the feed meanwhile, from another process: each follows
+all queries and the whole map, takes every frame and says so. The memory of the web server's
+process is printed beside.
 
-Prints one line a hop with p50, p95, p99 and the greatest, and a JSON line for the record. Everything runs on this machine, so one clock serves all.
+Prints one line a hop with p50, p95, p99 and the greatest, and a JSON line for the record.
+Everything runs on this machine, so one clock serves all.
 """
 
 from __future__ import annotations

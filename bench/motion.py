@@ -1,14 +1,19 @@
-"""Continuous motion patterns against a compiled rescan, after [CMP] 6: binary and numerical queries over objects on a road network.
+"""Continuous motion patterns against a compiled rescan, after [CMP] 6: binary and numerical queries
+over objects on a road network.
 
-1,000 x 1,000 miles, an own position of every object at every instant, re-evaluation every two instants, 60 instants of history; predicates over
-windows of ten instants, or in order at any time of the history. Times are processor times of one thread, medians over re-evaluations in which all
-methods take turns; the answers of every re-evaluation are compared. `rescan` walks the ring buffer of all positions, object by object, and stops at
-the first predicate that fails; in order it takes the earliest instant in each region, and stops when too few are left.
+1,000 x 1,000 miles, an own position of every object at every instant, re-evaluation every two
+instants, 60 instants of history; predicates over windows of ten instants, or in order at any time
+of the history. Times are processor times of one thread, medians over re-evaluations in which all
+methods take turns; the answers of every re-evaluation are compared. `rescan` walks the ring buffer
+of all positions, object by object, and stops at the first predicate that fails; in order it takes
+the earliest instant in each region, and stops when too few are left.
 
-Layers: "kernel" is upkeep of both instants and re-evaluation, from the rows' columns to who begins and ceases to match, with witnesses, by the
-structure that the operator uses. "engine" is the operator's whole step, changes out. "initial" is the whole of the first 60 instants, "continuous"
-one re-evaluation after them. The paper counts pages of a disk index and of trajectories; we have neither and count index points that enter or leave a
-window, and stored samples read for scores and witnesses, beside the positions that a rescan may read.
+Layers: "kernel" is upkeep of both instants and re-evaluation, from the rows' columns to who begins
+and ceases to match, with witnesses, by the structure that the operator uses. "engine" is the
+operator's whole step, changes out. "initial" is the whole of the first 60 instants, "continuous"
+one re-evaluation after them. The paper counts pages of a disk index and of trajectories; we have
+neither and count index points that enter or leave a window, and stored samples read for scores and
+witnesses, beside the positions that a rescan may read.
 """
 
 from __future__ import annotations
@@ -90,7 +95,8 @@ def rows(size: Size) -> Iterator[Row]:
 
 
 def spark_rows(size: Size) -> Iterator[Row]:
-    """Ten binary queries in a Spark streaming job without its store, compared with an operator that does nothing."""
+    """Ten binary queries in a Spark streaming job without its store, compared with an
+    operator that does nothing."""
     from bench.border_worlds import World
     from bench.spark_overhead import BATCH_ROWS
     from bench.spark_overhead import measured as delivered
@@ -117,7 +123,8 @@ def _spark_queries() -> list[RegisteredQuery]:
 
 
 def _times(workload: str, found: dict[str, Any], figure: str | None, x: float, promised: float | None = None) -> Iterator[Row]:
-    """A re-evaluation of all queries with its upkeep: in the kernel, which is a figure's point, and in the engine."""
+    """A re-evaluation of all queries with its upkeep: in the kernel, which is a figure's
+    point, and in the engine."""
     facts = {name: found[name] for name in ("matches", "initial_ms", "index_points_kept")}
     rescan = {"compiled rescan": found["rescan_ms"]}
     least = {} if promised is None else {"compiled rescan": promised}
@@ -126,7 +133,8 @@ def _times(workload: str, found: dict[str, Any], figure: str | None, x: float, p
 
 
 def _counts(workload: str, found: dict[str, Any], figure: str, x: float) -> Iterator[Row]:
-    """Index points and samples read of one re-evaluation, beside those of the initial phase and the positions of a rescan."""
+    """Index points and samples read of one re-evaluation, beside those of the initial phase and
+    the positions of a rescan."""
     rescanned = {"positions of a rescan": found["positions_rescanned"]}
     points = rescanned | {"initial phase": found["index_points_initially"]}
     yield Row(f"{workload}: index points", Layer.ENGINE, found["index_points"], "points", points, figure=figure, x=x)
@@ -135,7 +143,8 @@ def _counts(workload: str, found: dict[str, Any], figure: str, x: float) -> Iter
 
 
 class Roads:
-    """Objects on a network of freeways 20 miles apart: straight on, and a random way at each crossing; about a mile an instant."""
+    """Objects on a network of freeways 20 miles apart: straight on, and a random way at each
+    crossing; about a mile an instant."""
 
     def __init__(self, objects: int, seed: int = 7) -> None:
         self.chance = np.random.default_rng(seed)
@@ -163,7 +172,8 @@ class Roads:
 
 
 def batches(objects: int, instants: int, shuffled: bool) -> Iterator[tuple[np.ndarray, np.ndarray, Batch]]:
-    """(x, y, rows) of each re-evaluation: EVERY instants of all objects, which report in the order of x and y or at each instant in another."""
+    """(x, y, rows) of each re-evaluation: EVERY instants of all objects, which report in the order
+    of x and y or at each instant in another."""
     roads, dictionary, chance = Roads(objects), EntityDictionary(), np.random.default_rng(11)
     names = pa.array([f"o{i:06}" for i in range(objects)])
     dictionary.encode(names)
@@ -230,12 +240,13 @@ def numerical_queries(queries: int, predicates: int, seed: int = 3) -> list[dict
     ]
 
 
-# -- what it is compared with ---------------------------------------------------------------------------------------------------------
+# -- what it is compared with ----------------------------------------------------------------------
 
 
 @njit(cache=True, nogil=True)
 def rescan(x, y, newest, boxes, spans, matches):  # type: ignore[no-untyped-def]
-    """Binary query over the ring x[instant % HISTORY, object]: for each object and predicate the window's instants until one is inside."""
+    """Binary query over the ring x[instant % HISTORY, object]: for each object and predicate the
+    window's instants until one is inside."""
     for e in range(x.shape[1]):
         holds = True
         for p in range(len(boxes)):
@@ -253,8 +264,9 @@ def rescan(x, y, newest, boxes, spans, matches):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def rescan_in_order(x, y, newest, boxes, matches):  # type: ignore[no-untyped-def]
-    """Query in order over the whole ring: for each object the earliest instant in the first box, the earliest after it in the second, ... until the
-    last is reached or too few instants are left."""
+    """Query in order over the whole ring: for each object the earliest instant in the
+    first box, the earliest after it in the second, ... until the last is reached or
+    too few instants are left."""
     for e in range(x.shape[1]):
         done = 0
         back = x.shape[0] - 1
@@ -318,7 +330,7 @@ class Ring:
         return found
 
 
-# -- measuring ------------------------------------------------------------------------------------------------------------------------
+# -- measuring -------------------------------------------------------------------------------------
 
 
 class Ours:
@@ -364,7 +376,8 @@ class Kernel:
 
 
 def measured(objects: int, documents: list[dict[str, Any]], shuffled: bool = False) -> dict[str, Any]:
-    """Milliseconds of a re-evaluation of all queries with its upkeep, by kernel and operator, and of one rescan of all; what was counted.
+    """Milliseconds of a re-evaluation of all queries with its upkeep, by kernel and operator, and
+    of one rescan of all; what was counted.
 
     `shuffled`: rows of an instant come in no order.
     """

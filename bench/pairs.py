@@ -1,16 +1,22 @@
 """Encounters, occupancy, arrivals and accumulated time: each beside a program that recomputes it.
 
-A plane of square kilometres on which objects move straight at up to 20 m/s and report once in ten seconds, each at its own offset.
-- `encounter`: pairs within 100 m every ten seconds, beside a KD-tree (scipy) over all places at each instant, its pairs compared with those before.
-  The target is ten times real time for 150,000 objects, on a plane and on the earth.
-- `occupancy`: how often and how long at least a number of entities are in a region, beside one compiled pass that counts up and down.
-- `arrival`: who will be in a region of forty corners within ten minutes, beside a program that takes row by row and asks shapely.
-- `total`: at least ten of the last thirty minutes inside, beside adding up the window of each object again, compiled.
+A plane of square kilometres on which objects move straight at up to 20 m/s and report once in ten
+seconds, each at its own offset.
+- `encounter`: pairs within 100 m every ten seconds, beside a KD-tree (scipy) over all places at
+  each instant, its pairs compared with those before. The target is ten times real time for 150,000
+  objects, on a plane and on the earth.
+- `occupancy`: how often and how long at least a number of entities are in a region, beside one
+  compiled pass that counts up and down.
+- `arrival`: who will be in a region of forty corners within ten minutes, beside a program that
+  takes row by row and asks shapely.
+- `total`: at least ten of the last thirty minutes inside, beside adding up the window of
+  each object again, compiled.
 
-Times are processor times of all threads, and by the clock on the wall as facts: medians of runs in which both methods take turns; all answers are
-compared before. Every method begins with the same Arrow batches, looks their names up in the same dictionary, puts the rows in order, and ends with a
-table of names and times. Ours alone judges lateness and duplicates, keeps evidence, and states an answer as soon as it holds, to revise it later; the
-baselines may look at the whole input first.
+Times are processor times of all threads, and by the clock on the wall as facts: medians of runs in
+which both methods take turns; all answers are compared before. Every method begins with the same
+Arrow batches, looks their names up in the same dictionary, puts the rows in order, and ends with a
+table of names and times. Ours alone judges lateness and duplicates, keeps evidence, and states an
+answer as soon as it holds, to revise it later; the baselines may look at the whole input first.
 """
 
 from __future__ import annotations
@@ -111,7 +117,8 @@ def rows(size: Size) -> Iterator[Row]:
 
 @dataclass(frozen=True)
 class Rows:
-    """What a baseline reads of Arrow batches: codes of entities, times and places, in order of time; and the names of the codes."""
+    """What a baseline reads of Arrow batches: codes of entities, times and places, in order of
+    time; and the names of the codes."""
 
     entity: Ints
     t: Ints
@@ -137,7 +144,8 @@ def read_all(batches: list[pa.Table]) -> Rows:
 
 
 def named(found: Ints, entities: int, names: EntityDictionary) -> pa.Table:
-    """A baseline's answers: rows (codes..., start, end) as a table with names, in the columns of ours."""
+    """A baseline's answers: rows (codes..., start, end) as a table with
+    names, in the columns of ours."""
     who = names.decode(found[:, :entities].reshape(-1).astype(np.int32))
     lists = pa.ListArray.from_arrays(pa.array(np.arange(len(found) + 1) * entities, pa.int32()), who)
     end = pa.array(found[:, entities + 1], mask=found[:, entities + 1] == OPEN)
@@ -176,7 +184,7 @@ def _sorted(found: pa.Table, entities: int) -> Ints:
     return plain[np.lexsort(plain.T)]
 
 
-# -- encounter --------------------------------------------------------------------------------------------------------------------
+# -- encounter -------------------------------------------------------------------------------------
 
 ENCOUNTER = {"family": "encounter", "distance": DISTANCE, "every": EVERY, "gap": 3 * EVERY}
 
@@ -189,7 +197,8 @@ def _encounter_beside_trees(of: World) -> Row:
 
 
 def _by_trees(batches: list[pa.Table], objects: int) -> pa.Table:
-    """Runs of instants at which two are close, by a tree over all places at each instant. Batch n holds the rows of the ten seconds n."""
+    """Runs of instants at which two are close, by a tree over all places at each instant. Batch n
+    holds the rows of the ten seconds n."""
     x, y = np.full(objects, np.nan), np.full(objects, np.nan)
     known = np.zeros(objects, np.bool_)
     code, start = np.empty(0, np.int64), np.empty(0, np.int64)
@@ -217,7 +226,8 @@ def _by_trees(batches: list[pa.Table], objects: int) -> pa.Table:
 
 
 def _encounter_pace(of: World, feed: Feed) -> Row:
-    """How much faster than the world the answers come, by the clock on the wall, the first instants left out: they compile and fill."""
+    """How much faster than the world the answers come, by the clock on the wall, the first instants
+    left out: they compile and fill."""
     batches = of.batches(feed)
     evaluator = Evaluator.start(feed, [RegisteredQuery("q", 1, check(ENCOUNTER, feed))])
     warm = min(3, len(batches) - 1)
@@ -231,7 +241,7 @@ def _encounter_pace(of: World, feed: Feed) -> Row:
     return Row(workload, Layer.ENGINE, span / seconds, "times real", limit=TIMES_REAL, less_is_better=False, facts=facts)
 
 
-# -- occupancy --------------------------------------------------------------------------------------------------------------------
+# -- occupancy -------------------------------------------------------------------------------------
 
 
 def _occupancy_beside_counting(of: World) -> Row:
@@ -272,7 +282,7 @@ def _counted(entity: Ints, t: Ints, x: Floats, y: Floats, low: float, high: floa
     return found[:n]
 
 
-# -- arrival ----------------------------------------------------------------------------------------------------------------------
+# -- arrival ---------------------------------------------------------------------------------------
 
 WITHIN, OVER = 600_000, 30_000
 
@@ -316,7 +326,7 @@ def _arrivals_by_row(rows: Rows, region: shapely.Polygon) -> Ints:
     return np.array(found, np.int64).reshape(-1, 3)
 
 
-# -- total ------------------------------------------------------------------------------------------------------------------------
+# -- total -----------------------------------------------------------------------------------------
 
 
 def _total_beside_rescan(of: World, minutes: int) -> Row:

@@ -1,4 +1,5 @@
-"""Recordings of plain AIS as positions for the maritime program, and the vessels' types as facts of it."""
+"""Recordings of plain AIS as positions for the maritime program, and the
+vessels' types as facts of it."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ COLUMNS = {"sog": "float", "cog": "float", "heading": "float"}
 CODES = {30: "fishing", 31: "tug", 32: "tug", 36: "sailingvessel", 37: "pleasurecraft", 50: "pilotvessel", 51: "sar", 52: "tug"}
 TENS = {4: "highspeedcraft", 6: "passenger", 7: "cargo", 8: "tanker"}
 SPAN_S = 3_600
-"""A few rows of the American file lie hours after the others: every window until then would be decided for nothing."""
+"""A few rows of the American file lie hours after the others: every window until then
+would be decided for nothing."""
 
 
 def positions(folder: Path) -> tuple[pa.Table, str]:

@@ -1,16 +1,19 @@
-"""A day of the demo city in the past: jumps, playback and counts, measured in a browser: `python -m bench.playback`.
+"""A day of the demo city in the past: jumps, playback and counts, measured in a browser:
+`python -m bench.playback`.
 
-A separate server gets the city's 2,000 cars of 24 hours and what the demo's queries answer, with their alerts (bench/city_day.py: no job runs
-then). That takes most of the time. It stays in `--folder` (var/playback, 4 GB): the next run begins with measuring, and one that was interrupted goes
-on where it was. Then headless Chromium, which draws in software, opens the live page and
+A separate server gets the city's 2,000 cars of 24 hours and what the demo's queries answer, with
+their alerts (bench/city_day.py: no job runs then). That takes most of the time. It stays in
+`--folder` (var/playback, 4 GB): the next run begins with measuring, and one that was interrupted
+goes on where it was. Then headless Chromium, which draws in software, opens the live page and
 
-    jumps   goes to instants all over the day by the field for the time: from Enter until the map shows everybody there
-    plays   forwards and backwards at 60x and 600x: the distance between frames (requestAnimationFrame), and between pictures of the map
+    jumps   goes to instants all over the day: from Enter until the map shows everybody there
+    plays   both ways at 60x and 600x: the time between frames, and between pictures of the map
 
-and a client asks for the counts of answers that the timeline shows of 1, 6 and 24 hours, and for the answers that hold at an instant.
+and a client asks for the counts of answers that the timeline shows of 1, 6 and 24 hours, and for
+the answers that hold at an instant.
 
-Prints p50, p95 and the greatest of each, and the server's processor time for one. Everything runs on one machine: the server takes processor time
-from the browser.
+Prints p50, p95 and the greatest of each, and the server's processor time for one. Everything runs
+on one machine: the server takes processor time from the browser.
 """
 
 from __future__ import annotations
@@ -177,7 +180,8 @@ def _ask(url: str, server: psutil.Process, day: Day, options: argparse.Namespace
 def _report_requests(name: str, client: Client, server: psutil.Process, paths: list[str], limit: float | None) -> None:
     def asked(path: str) -> float:
         began = time.monotonic()
-        # Not parsed: in a process that has loaded Django that takes longer for a megabyte than the server does.
+        # Not parsed: in a process that has loaded Django that takes longer for a
+        # megabyte than the server does.
         client.opener.open(f"{client.url}/api/v1/{path}").read()
         return 1000 * (time.monotonic() - began)
 

@@ -1,4 +1,5 @@
-"""The processes of a running system, found by the port of its web server: their cost is measured from outside."""
+"""The processes of a running system, found by the port of its web server: their cost
+is measured from outside."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ def with_children(process: psutil.Process) -> list[psutil.Process]:
 
 
 def own_bytes(processes: Iterable[psutil.Process]) -> int:
-    """Memory that is theirs alone to free: anonymous pages, and shared memory. Pages of files that they read are the kernel's cache."""
+    """Memory that is theirs alone to free: anonymous pages, and shared memory. Pages of files that
+    they read are the kernel's cache."""
     total = 0
     for process in processes:
         with suppress(OSError, psutil.Error):

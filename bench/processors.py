@@ -1,4 +1,5 @@
-"""Which processes of a running system spend how much processor time, to see where a row's way costs what."""
+"""Which processes of a running system spend how much processor time, to see
+where a row's way costs what."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ SERVERS = {"java": "jvm", "valkey-server": "redis", "redis-server": "redis", "po
 
 
 def spent(port: int) -> dict[str, float]:
-    """Seconds of processor time so far, by part, of the system whose web server listens at `port` on this machine; its servers included."""
+    """Seconds of processor time so far, by part, of the system whose web server listens at `port`
+    on this machine; its servers included."""
     seconds: dict[str, float] = defaultdict(float)
     for process in psutil.process_iter():
         with suppress(psutil.Error):

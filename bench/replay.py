@@ -1,12 +1,16 @@
-"""Real recordings through the whole running system: ingest, log, Spark, PostgreSQL; stored detections against `backtest` and the oracle.
+"""Real recordings through the whole running system: ingest, log, Spark, PostgreSQL; stored
+detections against `backtest` and the oracle.
 
-    python bench/replay.py --url http://127.0.0.1:8000 --user analyst --password ... --data ../shared/data [northsea us kitimat beijing]
+    python bench/replay.py --url http://127.0.0.1:8000 --user analyst --password ...
+        --data ../shared/data [northsea us kitimat beijing]
     python bench/replay.py ... --many --rows 150000
 
-For each recording: a feed and its queries (border and transition in turn, 200 by default) are created by the API, the rows posted as Arrow streams
-as fast as ingest takes them, and when the job has processed them all the detections are read back and compared, fact by fact, in both directions:
-with those of the command, and with the oracle. `--many`: Beijing's taxis against 20,000 squares and 5,000 polygons, registered as GeoJSON; the
-oracle then takes every 50th query over all taxis, and every 50th taxi over all queries.
+For each recording: a feed and its queries (border and transition in turn, 200 by default) are
+created by the API, the rows posted as Arrow streams as fast as ingest takes them, and when the job
+has processed them all the detections are read back and compared, fact by fact, in both directions:
+with those of the command, and with the oracle. `--many`: Beijing's taxis against 20,000 squares and
+5,000 polygons, registered as GeoJSON; the oracle then takes every 50th query over all taxis, and
+every 50th taxi over all queries.
 """
 
 from __future__ import annotations
@@ -64,7 +68,8 @@ def create(client: Client, recording: Recording, documents: Sequence[Document], 
 
 
 def registered(client: Client, feed: str, documents: Sequence[Document]) -> dict[str, int]:
-    """The queries' ids by name, registered as files of regions: one for each template and REGIONS_A_POST of them."""
+    """The queries' ids by name, registered as files of regions: one for each template
+    and REGIONS_A_POST of them."""
     by_template: dict[str, list[Document]] = {}
     for document in documents:
         template = {key: value for key, value in document.items() if key not in ("name", "region")}
@@ -118,7 +123,8 @@ def wait(client: Client, feed: str) -> dict[str, Any]:
 
 
 def exported(client: Client, feed: str, since: int, until: int) -> list[dict[str, Any]]:
-    """The feed's detections that overlap [since, until), read as files: half the time when one would be too long for a file."""
+    """The feed's detections that overlap [since, until), read as files: half the time when one
+    would be too long for a file."""
     found: dict[str, dict[str, Any]] = {}
     spans = [(since, until)]
     while spans:
@@ -170,7 +176,8 @@ def answers_in(feed: Document, rows: pa.Table, documents: Sequence[Document], fo
 
 
 def like_oracle(facts: Sequence[Fact], documents: Sequence[Document], frame: pd.DataFrame, alike: int) -> tuple[bool, int]:
-    """Whether the facts of every `alike`-th query, and those of every `alike`-th entity, are the oracle's; how many those are."""
+    """Whether the facts of every `alike`-th query, and those of every `alike`-th entity, are the
+    oracle's; how many those are."""
     some = documents[::alike]
     names = {document["name"] for document in some}
     expected = sorted(fact for document in some for fact in answers(document["name"], document, frame))
@@ -185,7 +192,8 @@ def like_oracle(facts: Sequence[Fact], documents: Sequence[Document], frame: pd.
 
 
 def megabytes(client: Client, feed: str) -> dict[str, int]:
-    """The most memory that the feed's job has had so far, its Python process and its JVM; empty when it runs on another machine."""
+    """The most memory that the feed's job has had so far, its Python process and its JVM; empty
+    when it runs on another machine."""
     job = next((job["name"] for job in client.call("GET", "jobs/") if feed in job["feeds"]), "")
     port = f"VEDETTE_PORT={client.port}"
     found: dict[str, int] = {}
@@ -204,7 +212,8 @@ def _field(pid: int, name: str) -> str:
 
 
 def replay(client: Client, recording: Recording, data: Path, documents: Sequence[Document], rows: int | None, alike: int) -> dict[str, Any]:
-    """Everything for one recording and these queries; `rows`: only this many, from its beginning."""
+    """Everything for one recording and these queries; `rows`: only this
+    many, from its beginning."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         events = stretch(recording, data, rows, folder)
@@ -222,7 +231,8 @@ def replay(client: Client, recording: Recording, data: Path, documents: Sequence
         frame = accepted({name: column[:rows] for name, column in recording.rows(data).items()})
         command, stats = backtested(recording, events, documents, folder)
     as_oracle, count = like_oracle(command, documents, frame, alike)
-    # Live, the watermark is at the last row: what is due at that very moment is still open (specification 1); a backtest ends there.
+    # Live, the watermark is at the last row: what is due at that very moment is still open
+    # (specification 1); a backtest ends there.
     first, last = int(frame["t"].min()), int(frame["t"].max())
     decided = [fact for fact in command if not (fact[1].startswith("stayed") and fact[4] >= last)]
     facts = stored(client, feed, ids, first, last + 1)

@@ -1,11 +1,14 @@
-"""The TAO buoys through the whole running system: stored solutions of constraint queries against `backtest`.
+"""The TAO buoys through the whole running system: stored solutions of constraint
+queries against `backtest`.
 
-    python bench/replay_buoys.py --url http://127.0.0.1:8000 --user analyst --password ... --data ../shared/data
+    python bench/replay_buoys.py --url http://127.0.0.1:8000 --user analyst --password ...
+        --data ../shared/data
 
-The last ten years of measurements; a feed and tuned queries of 2 to 5 variables (`tests/recordings/test_constraint.py`; the forms of expiration in
-turn) are created by the API, the measurements posted as Arrow streams as fast as ingest takes them, and when the job has processed them all the
-stored detections are compared with those of the command, in both directions. That the command's are the oracle's is shown on slices by
-tests/recordings.
+The last ten years of measurements; a feed and tuned queries of 2 to 5 variables
+(`tests/recordings/test_constraint.py`; the forms of expiration in turn) are created by the API, the
+measurements posted as Arrow streams as fast as ingest takes them, and when the job has processed
+them all the stored detections are compared with those of the command, in both directions. That the
+command's are the oracle's is shown on slices by tests/recordings.
 """
 
 from __future__ import annotations
@@ -31,7 +34,8 @@ from engine.constraint_queries.reader import EXPIRATIONS
 from tests.recordings.test_constraint import FEED, buoys, queries, stamped
 
 RETENTION_HOURS = 87_840
-"""Ten years, the most that a feed keeps; the buoys reported for fifteen years, but rarely at first."""
+"""Ten years, the most that a feed keeps; the buoys reported for fifteen
+years, but rarely at first."""
 Document = dict[str, Any]
 Facts = Counter[tuple[str, tuple[str, ...], int, int, tuple[int, ...]]]
 """Query, entities, start, end, times of the events in the order of the variables."""

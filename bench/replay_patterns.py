@@ -1,12 +1,15 @@
-"""Patterns over recordings of readers through the whole running system: stored detections against `backtest` and the oracle.
+"""Patterns over recordings of readers through the whole running system: stored detections against
+`backtest` and the oracle.
 
-    python bench/replay_patterns.py --url http://127.0.0.1:8000 --user analyst --password ... --data ../shared/data ["badges that meet" ...]
+    python bench/replay_patterns.py --url http://127.0.0.1:8000 --user analyst --password ...
+        --data ../shared/data ["badges that meet" ...]
 
-For each recording: a feed and 51 patterns (`tests/recordings/patterns.py`, with three spans) are created by the API, the rows posted as Arrow
-streams as fast as ingest takes them, and when the job has processed them all the stored detections are compared with those of the command, each as
-often as it is there, in both directions. The oracle enumerates occurrences, so it takes stretches of the rows: what ends in a stretch depends on
-rows that are at most `within` older. Live, the watermark is at the last row, so what ends at that very moment is left out on both sides
-(specification 1).
+For each recording: a feed and 51 patterns (`tests/recordings/patterns.py`, with three spans) are
+created by the API, the rows posted as Arrow streams as fast as ingest takes them, and when the job
+has processed them all the stored detections are compared with those of the command, each as often
+as it is there, in both directions. The oracle enumerates occurrences, so it takes stretches of the
+rows: what ends in a stretch depends on rows that are at most `within` older. Live, the watermark is
+at the last row, so what ends at that very moment is left out on both sides (specification 1).
 """
 
 from __future__ import annotations
@@ -60,7 +63,8 @@ def like_oracle(facts: Facts, rows: pa.Table, patterns: Sequence[Document]) -> t
     for number in range(STRETCHES):
         first = number * (len(every) - STRETCH_ROWS) // max(1, STRETCHES - 1)
         part = every[first : first + STRETCH_ROWS]
-        # Rows of one time before the stretch are missing too, and a timer of its last time may come after rows that are.
+        # Rows of one time before the stretch are missing too, and a timer of its last time may
+        # come after rows that are.
         low, high = (part[0]["t"] + within if first else part[0]["t"] - 1), part[-1]["t"]
         expected = Counter({(patterns[one.query]["name"], one.entity, one.start, one.end): n for one, n in answers(part, trees).items()})
         inside = {fact: n for fact, n in expected.items() if low < fact[3] < high}

@@ -1,12 +1,16 @@
-"""A program over real positions through the whole running system: stored intervals against `backtest`, and how soon an edited rule answers.
+"""A program over real positions through the whole running system: stored intervals against
+`backtest`, and how soon an edited rule answers.
 
-    python bench/replay_programs.py --url http://127.0.0.1:8000 --user analyst --password ... --data ../shared/data [northsea us]
+    python bench/replay_programs.py --url http://127.0.0.1:8000 --user analyst --password ...
+        --data ../shared/data [northsea us]
 
-For each recording of plain AIS: a feed and the maritime program with its synopsis are created by the API, the rows posted as Arrow streams in
-order of time as fast as ingest takes them, and when the job has processed them all the stored intervals are compared with those of the command,
-fact by fact, in both directions. A last row of a separate vessel, long after the others, moves the feed's clock past every window that holds
-anything. Then a threshold of the program is changed by the API, as the rule editor does, and the time is taken until the first detection of the
-new version is stored; the job must not have been started again for it.
+For each recording of plain AIS: a feed and the maritime program with its synopsis are created by
+the API, the rows posted as Arrow streams in order of time as fast as ingest takes them, and when
+the job has processed them all the stored intervals are compared with those of the command, fact by
+fact, in both directions. A last row of a separate vessel, long after the others, moves the feed's
+clock past every window that holds anything. Then a threshold of the program is changed by the API,
+as the rule editor does, and the time is taken until the first detection of the new version is
+stored; the job must not have been started again for it.
 """
 
 from __future__ import annotations

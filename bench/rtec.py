@@ -1,7 +1,9 @@
-"""RTEC itself beside ours: its CAVIAR example, over the windows asked for, with its answers and its times.
+"""RTEC itself beside ours: its CAVIAR example, over the windows asked for, with
+its answers and its times.
 
-`RTEC_HOME` names a copy of RTEC (2025, commit d7215f4; its `dependency_graph_flag` for caviar in `execution scripts/defaults.toml` set to
-false, or graphviz installed); SWI-Prolog's `swipl` is on the path. Nothing of RTEC is part of this project.
+`RTEC_HOME` names a copy of RTEC (2025, commit d7215f4; its `dependency_graph_flag` for caviar in
+`execution scripts/defaults.toml` set to false, or graphviz installed); SWI-Prolog's `swipl` is on
+the path. Nothing of RTEC is part of this project.
 
 References: RTEC's manual, "Running RTEC"; CAVIAR definitions, README ("golden").
 """
@@ -19,7 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 Fact = tuple[int, str, tuple[str, ...], str, int, int]
-"""Query time, fluent, its arguments, its value, start, end: an interval clipped to [Q - W + 1, Q + 1), as RTEC prints it."""
+"""Query time, fluent, its arguments, its value, start, end: an interval clipped to [Q - W + 1,
+Q + 1), as RTEC prints it."""
 
 _FILES = Path("..") / "examples" / "caviar" / "dataset" / "csv"
 _TIME = re.compile(r"Recognition Time \(ms\)\s*:\s*(\d+)")
@@ -33,7 +36,8 @@ class NotRun(Exception):
 
 @dataclass(frozen=True)
 class Recognised:
-    """RTEC's output: processor milliseconds of each window's recognition, in order, and the facts of all windows."""
+    """RTEC's output: processor milliseconds of each window's recognition, in order, and
+    the facts of all windows."""
 
     times: list[float]
     facts: set[Fact]
@@ -42,8 +46,9 @@ class Recognised:
 def caviar(window: int, step: int, *, read_only: bool = False) -> Recognised | None:
     """RTEC's CAVIAR example over windows of these milliseconds; null if RTEC_HOME is not set.
 
-    `read_only`: it is given only the rows its rules read, without orientation and appearance, which are half of the stream. Raises NotRun
-    where RTEC_HOME is set and RTEC or SWI-Prolog is not there, or RTEC did not say what it should.
+    `read_only`: it is given only the rows its rules read, without orientation and appearance, which
+    are half of the stream. Raises NotRun where RTEC_HOME is set and RTEC or SWI-Prolog is not
+    there, or RTEC did not say what it should.
     """
     home = os.environ.get("RTEC_HOME")
     if not home:
@@ -98,9 +103,11 @@ def _facts(text: str, step: int) -> Iterator[Fact]:
 
 
 def check_equal(ours: Collection[Fact], theirs: Collection[Fact]) -> None:
-    """Raises AssertionError, with counts for each fluent that differs, unless both have found the same intervals in the same windows.
+    """Raises AssertionError, with counts for each fluent that differs, unless both have found the
+    same intervals in the same windows.
 
-    RTEC's time begins at 0: in a window that begins before, its complements begin at 0 and ours, as specified, at the window's first tick.
+    RTEC's time begins at 0: in a window that begins before, its complements begin at 0 and ours, as
+    specified, at the window's first tick.
     """
     mine = {(query_time, fluent, arguments, value, max(start, 0), end) for query_time, fluent, arguments, value, start, end in ours}
     differing = {(fluent, value) for _, fluent, _, value, _, _ in mine ^ set(theirs)}

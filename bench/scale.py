@@ -1,12 +1,15 @@
 """How the cost of a job follows its partitions: `python -m bench --only scale [--plots FOLDER]`.
 
-Each workload is read from a log through the batch protocol, its answers are counted and thrown away: in the single process, and by executors
-(processes of one core on this machine, two of them for more partitions than one) with 1, 2, 4, 8 and 16 partitions. A value is processor time
-a million rows where rows are evaluated: of the single process, or of the executors with their Python workers. JVMs and kernels are warm: all rows
-have gone through once in small batches, and a third of them again. Facts tell the time of the driver and its JVM, and the rate. All runs of a
-workload must find the same number of answers.
+Each workload is read from a log through the batch protocol, its answers are counted and thrown
+away: in the single process, and by executors (processes of one core on this machine, two of them
+for more partitions than one) with 1, 2, 4, 8 and 16 partitions. A value is processor time a million
+rows where rows are evaluated: of the single process, or of the executors with their Python workers.
+JVMs and kernels are warm: all rows have gone through once in small batches, and a third of them
+again. Facts tell the time of the driver and its JVM, and the rate. All runs of a workload must find
+the same number of answers.
 
-The simulation draws from the measured costs how many rows a second 8, 32 and 128 executors take; its assumptions are in `simulated`.
+The simulation draws from the measured costs how many rows a second 8, 32 and 128 executors take;
+its assumptions are in `simulated`.
 """
 
 from __future__ import annotations
@@ -38,7 +41,8 @@ from engine.sources.store import files_of
 from engine.specification import check
 
 PLACED: Mapping[int, Sequence[int]] = {1: (1,), 2: (2, 4, 8, 16), 4: (4,)}
-"""Executors, and the partitions they are measured with. Four are for the simulation: on two cores their processor time counts, not their rate."""
+"""Executors, and the partitions they are measured with. Four are for the simulation: on two cores
+their processor time counts, not their rate."""
 EACH_ONE: Mapping[int, Sequence[int]] = {1: (1,), 2: (2,), 4: (4,)}
 """As many partitions as executors."""
 EXECUTORS = (8, 32, 128)
@@ -74,7 +78,8 @@ class Workload:
 
 @dataclass(frozen=True)
 class Cost:
-    """Processor seconds a million rows: of the driver's Python, of its JVM, and of the executors with their workers. `answers` of all rows."""
+    """Processor seconds a million rows: of the driver's Python, of its JVM, and of the executors
+    with their workers. `answers` of all rows."""
 
     driver: float
     jvm: float
@@ -151,7 +156,7 @@ def _row(
     return Row(title, Layer.SPARK, cost.evaluating, unit, baselines or {}, least or {}, facts=facts, figure=figure, x=x, series=series)
 
 
-# -- workloads --------------------------------------------------------------------------------------------------------------------------------
+# -- workloads -------------------------------------------------------------------------------------
 
 
 def _workloads(size: Size) -> Iterator[Workload]:
@@ -194,7 +199,8 @@ def _composite() -> Workload:
 
 
 def _constraint(title: str, verbosity: float) -> Workload:
-    """`verbosity`: the share of rows that complete a solution of a query. One in a hundred gives more answers than rows."""
+    """`verbosity`: the share of rows that complete a solution of a query. One in a hundred
+    gives more answers than rows."""
     from bench.constraint import LENGTHS, REACHES, _as_rows
     from bench.constraint_worlds import MEASURED, SEA, calibrated, measurements, shapes
 
@@ -254,7 +260,7 @@ def _logged(workload: Workload) -> Iterator[EventLog]:
         yield log
 
 
-# -- measuring --------------------------------------------------------------------------------------------------------------------------------
+# -- measuring -------------------------------------------------------------------------------------
 
 
 def _single(workload: Workload, log: EventLog) -> Cost:
@@ -274,7 +280,8 @@ def _spread(workload: Workload, log: EventLog, spark: object, partitions: int, b
 
 
 def _batch(workload: Workload) -> int:
-    """For each executor a fifth of a second's work or more; with two executors there are four batches."""
+    """For each executor a fifth of a second's work or more; with two
+    executors there are four batches."""
     return workload.rows // 8
 
 
@@ -336,7 +343,7 @@ def _times(processes: Sequence[psutil.Process]) -> float:
     return found
 
 
-# -- beyond this machine ----------------------------------------------------------------------------------------------------------------------
+# -- beyond this machine ---------------------------------------------------------------------------
 
 
 def _simulation(workload: Workload, costs: Costs) -> Iterator[Row]:
@@ -351,13 +358,15 @@ def _simulation(workload: Workload, costs: Costs) -> Iterator[Row]:
 def simulated(
     costs: Costs, batch_rows: int, executors: int, busy: Callable[[int], int] = lambda executors: executors, *, spread: float = 0.2
 ) -> tuple[float, float, float]:
-    """Rows a second with this many executors of a core each and one partition each, the driver's part of the time, and the rows a second of a
-    thousand times as many. Assumptions:
+    """Rows a second with this many executors of a core each and one partition each, the driver's
+    part of the time, and the rows a second of a thousand times as many. Assumptions:
 
     - a batch has `batch_rows` for each executor;
-    - `busy` of them take rows: what they do for a batch has a part that stays and one that grows with their number (each opens and checks every
-      segment), a line through what was measured with as many partitions as executors; the slowest takes `spread` longer than the mean;
-    - what the driver and its JVM do for a batch grows with them on a line too, is done on one core, and nothing else runs beside it;
+    - `busy` of them take rows: what they do for a batch has a part that stays and one that grows
+      with their number (each opens and checks every segment), a line through what was measured with
+      as many partitions as executors; the slowest takes `spread` longer than the mean;
+    - what the driver and its JVM do for a batch grows with them on a line too, is done on one core,
+      and nothing else runs beside it;
     - the network, the storage and PostgreSQL are no limit.
     """
     measured = sorted(placed for placed in costs if placed[0] == placed[1])

@@ -1,7 +1,9 @@
-"""How much of what a job can deliver the operators leave: `python -m bench.spark_overhead [--world garages] [--placement driver]`.
+"""How much of what a job can deliver the operators leave: `python -m bench.spark_overhead [--world
+garages] [--placement driver]`.
 
-The same stream over the same files in turns: with an operator that does nothing, and with the queries of a world. Prints rows/s of both (the
-first batch of each run left out) and the ratio of the medians.
+The same stream over the same files in turns: with an operator that does nothing, and with
+the queries of a world. Prints rows/s of both (the first batch of each run left out) and
+the ratio of the medians.
 """
 
 from __future__ import annotations
@@ -42,7 +44,8 @@ BATCH_ROWS = 1_000_000
 
 
 class Memory:
-    """A store that keeps the head and counts; committing costs nothing, so that the two runs differ only in their operators."""
+    """A store that keeps the head and counts; committing costs nothing, so that the two runs
+    differ only in their operators."""
 
     def __init__(self, queries: Sequence[RegisteredQuery]) -> None:
         self.head, self.wanted, self.answers = Head(1), list(queries), 0
@@ -80,7 +83,8 @@ class Memory:
         logging.info("%s %s", kind, text)
 
     def rows_per_s(self) -> float:
-        """From the end of the first batch, which warms everything up, to the end of the last. Raises ValueError when there was one alone."""
+        """From the end of the first batch, which warms everything up, to the end of the last.
+        Raises ValueError when there was one alone."""
         if len(self.batches) < 2:
             raise ValueError("all rows came in one batch: nothing is left to measure")
         (start, first), (end, last) = self.batches[0], self.batches[-1]
@@ -88,8 +92,8 @@ class Memory:
 
 
 def shared_session(cores: int = 2, *, separate: bool = False) -> SparkSession:
-    """The one session of all that a run measures in Spark: in one JVM, or with this many separate executors. Started again when another number is
-    needed. `end_session` ends it.
+    """The one session of all that a run measures in Spark: in one JVM, or with this many separate
+    executors. Started again when another number is needed. `end_session` ends it.
     """
     folder = Path(tempfile.gettempdir(), "vedette-bench-executors")
     master, extra = local_cluster(cores, folder) if separate else (local_master(cores), {})
@@ -100,7 +104,8 @@ def shared_session(cores: int = 2, *, separate: bool = False) -> SparkSession:
     os.environ.update(spark_environment())
     spark = session("bench", cores=cores, master=master, extra=extra)
     while separate and len(Tasks(spark).executors()) < cores:
-        # One that came later would take partitions, and compile their queries, while something is measured.
+        # One that came later would take partitions, and compile their queries,
+        # while something is measured.
         time.sleep(0.1)
     return spark
 

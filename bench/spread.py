@@ -1,9 +1,12 @@
-"""One program of the event calculus over partitions: what each stage takes where its pairs are in one partition, and where they are shared out.
+"""One program of the event calculus over partitions: what each stage takes where its pairs are in
+one partition, and where they are shared out.
 
-Vessels lie in a roadstead, so close that each has several within a kilometre, and report every ten seconds. Who meets whom there is asked by the
-demo's program at sea, from plain positions (with a synopsis), and by a program of pairs alone. RTEC's own CAVIAR text runs over a crowd: many casts
-play the recording at once (where it is there, `bench.calculus`). A partition counts as a separate core: **the longest path** is the slowest partition
-of the first stage and then the slowest of the second, in processor time; the sum is what all cores pay.
+Vessels lie in a roadstead, so close that each has several within a kilometre, and report every ten
+seconds. Who meets whom there is asked by the demo's program at sea, from plain positions (with a
+synopsis), and by a program of pairs alone. RTEC's own CAVIAR text runs over a crowd: many casts
+play the recording at once (where it is there, `bench.calculus`). A partition counts as a separate
+core: **the longest path** is the slowest partition of the first stage and then the slowest of the
+second, in processor time; the sum is what all cores pay.
 
 References: [dRTEC] 3.3.
 """
@@ -119,7 +122,8 @@ class _Relational(RelationalPartition):
 
 
 def _taken(feed: Feed, query: RegisteredQuery, stream: pa.Table, repeats: int) -> dict[int, list[tuple[float, float]]]:
-    """By number of partitions the longest path and the sum of each run, in seconds; the numbers take turns, after a turn that compiles."""
+    """By number of partitions the longest path and the sum of each run, in seconds; the numbers
+    take turns, after a turn that compiles."""
     expected, found = None, dict[int, list[tuple[float, float]]]()
     for turn in range(repeats + 1):
         for partitions in PARTITIONS:

@@ -1,11 +1,14 @@
-"""Whether a running system takes 5,000 messages a second for a minute by AIS and by MQTT, and what that costs.
+"""Whether a running system takes 5,000 messages a second for a minute by AIS and by
+MQTT, and what that costs.
 
     VEDETTE_WEBHOOK_NETWORKS=127.0.0.0/8 make demo
-    python -m bench.streams --password ... [--url http://127.0.0.1:8000] [--seconds 60] [--rate 5000] [ais mqtt-0 mqtt-1]
+    python -m bench.streams --password ... [--url http://127.0.0.1:8000]
+        [--seconds 60] [--rate 5000] [ais mqtt-0 mqtt-1]
 
-For each protocol: a feed and a connector are made, this program sends (as an AIS receiver over TCP, or to a Mosquitto that it starts, with quality
-0 or 1), and waits until all is in the log. A message that is missing, refused, merged or stored twice is a failure. Prints how long sending took,
-how much later the last message was in the log, and the processor time of the connectors' process.
+For each protocol: a feed and a connector are made, this program sends (as an AIS receiver over TCP,
+or to a Mosquitto that it starts, with quality 0 or 1), and waits until all is in the log. A message
+that is missing, refused, merged or stored twice is a failure. Prints how long sending took, how
+much later the last message was in the log, and the processor time of the connectors' process.
 """
 
 from __future__ import annotations
@@ -34,14 +37,16 @@ from tests.engine.sources.live.brokers import broker
 
 NOW, FIRST = 1_767_348_000_000, 200_000_000
 MERGED_S = 12
-"""A sentence is repeated after this time: beyond the time within which it would count as the same message from another receiver."""
+"""A sentence is repeated after this time: beyond the time within which it would count as the same
+message from another receiver."""
 TICK_S, TIMEOUT_S = 0.01, 600.0
 THINGS = 500
 
 
 @dataclass
 class Way:
-    """A connector's kind and settings, and the messages, each as the bytes that go into the socket of `open`."""
+    """A connector's kind and settings, and the messages, each as the bytes that go
+    into the socket of `open`."""
 
     kind: str
     settings: dict[str, Any]
@@ -60,7 +65,8 @@ def ais(rate: int, count: int) -> Iterator[Way]:
 
 @contextmanager
 def mqtt(quality: int, count: int) -> Iterator[Way]:
-    """We write packets of MQTT 3.1.1 ourselves: a client library would cost more than the measured work."""
+    """We write packets of MQTT 3.1.1 ourselves: a client library would cost
+    more than the measured work."""
     messages = [_publish(n, quality) for n in range(count)]
     with tempfile.TemporaryDirectory() as folder, broker(Path(folder)) as server:
 
@@ -86,7 +92,8 @@ WAYS = {"ais": ais, "mqtt-0": lambda rate, count: mqtt(0, count), "mqtt-1": lamb
 
 
 def send(peer: socket.socket, messages: Sequence[bytes], rate: int, count: int) -> float:
-    """Sends `count` messages at the pace of `rate`; returns how long that took. Replies are read and dropped."""
+    """Sends `count` messages at the pace of `rate`; returns how long that took.
+    Replies are read and dropped."""
 
     def drain() -> None:
         try:

@@ -1,14 +1,18 @@
-"""Ten million rows in the browser's upload: how much the page, the web server and the loading process grow meanwhile.
+"""Ten million rows in the browser's upload: how much the page, the web server and the
+loading process grow meanwhile.
 
     make up
-    python -m bench.upload --password ... [--url http://127.0.0.1:8000] [--rows 10000000] [--form csv|jsonl|parquet|arrow] [--shuffled]
+    python -m bench.upload --password ... [--url http://127.0.0.1:8000] [--rows 10000000]
+        [--form csv|jsonl|parquet|arrow] [--shuffled]
                            [--pictures FOLDER]
 
-Writes a file of a fleet, chooses it on the page *New feed* of a real Chromium, takes every guess, loads it as history, and waits until all rows
-are in the log. Looks at the memory every half second: of the page (the renderer's process, and the heap of its JavaScript), of the browser's
-main process, of the web server, and of the process that loads files with its caged readers; counted are the memory that is their own, and all that
-is resident, with the pages of files that they have mapped. Fails when the page or one of the server's processes grew by more than 300 MB in
-either way. The server is to be in use already: what it does for the first time is not the file's.
+Writes a file of a fleet, chooses it on the page *New feed* of a real Chromium, takes every guess,
+loads it as history, and waits until all rows are in the log. Looks at the memory every half second:
+of the page (the renderer's process, and the heap of its JavaScript), of the browser's main process,
+of the web server, and of the process that loads files with its caged readers; counted are the
+memory that is their own, and all that is resident, with the pages of files that they have mapped.
+Fails when the page or one of the server's processes grew by more than 300 MB in either way. The
+server is to be in use already: what it does for the first time is not the file's.
 """
 
 from __future__ import annotations
@@ -145,7 +149,8 @@ def measure(options: argparse.Namespace, file: Path) -> Memory:
 def _parts(port: int) -> dict[str, list[psutil.Process]]:
     """The server's processes, and those of the browser that this one started."""
     browser = [one for one in psutil.Process().children(recursive=True) if "chrom" in one.name()]
-    # One page is open, and each page has a renderer; the spare one that the browser keeps ready has little.
+    # One page is open, and each page has a renderer; the spare one that the
+    # browser keeps ready has little.
     renderers = [one for one in browser if "--type=renderer" in one.cmdline()]
     main = next(one for one in browser if not any(word.startswith("--type=") for word in one.cmdline()))
     return {"page": renderers, "browser": [main], **{name: [process] for name, process in processes_of(port).items() if name != "connectors"}}

@@ -1,9 +1,11 @@
-"""Rows a second of the whole `backtest` command, family by family: from the start of the process over a Parquet file to the file of answers.
+"""Rows a second of the whole `backtest` command, family by family: from the start of the process
+over a Parquet file to the file of answers.
 
     python -m bench.whole_backtest [--rounds 3] [TITLE ...]
 
-The rows are those of `bench.scale` and `bench.pairs`. The queries are made in the process instead of read from files: nothing else differs from the
-command. Prints a line for each workload: rows, answers, rows a second (median of the rounds) and the greatest memory.
+The rows are those of `bench.scale` and `bench.pairs`. The queries are made in the process instead
+of read from files: nothing else differs from the command. Prints a line for each workload: rows,
+answers, rows a second (median of the rounds) and the greatest memory.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ from engine.sources.eventlog import EventLog
 from engine.specification import check
 
 OBJECTS, INSTANTS = 150_000, 24
-"""Of the workloads over pairs and places: they report every ten seconds, so 15,000 rows are real time."""
+"""Of the workloads over pairs and places: they report every ten seconds, so
+15,000 rows are real time."""
 CHILD = "--in-this-process"
 
 

@@ -1,14 +1,18 @@
-"""The whole way in, at full load: HTTP, log, job, PostgreSQL and an open page; rows a second and the processor time of each process.
+"""The whole way in, at full load: HTTP, log, job, PostgreSQL and an open page; rows a second and
+the processor time of each process.
 
-    python -m bench.whole_way --password ... --data ../shared/data [--url http://127.0.0.1:8000] [--user analyst]
+    python -m bench.whole_way --password ... --data ../shared/data
+        [--url http://127.0.0.1:8000] [--user analyst]
         [--formats arrow csv ndjson] [--senders 2] [--queries 200]
 
-Beijing's taxis on a running system, for each format from nothing: a feed with 200 queries; senders with a lasting connection each, which share the
-taxis and post as fast as they are answered; a page that follows all queries. The time ends when the page has its last answer. Then the
-counters and all stored detections are compared with those of `backtest` over the same rows. The feed stays.
+Beijing's taxis on a running system, for each format from nothing: a feed with 200 queries; senders
+with a lasting connection each, which share the taxis and post as fast as they are answered; a page
+that follows all queries. The time ends when the page has its last answer. Then the counters and all
+stored detections are compared with those of `backtest` over the same rows. The feed stays.
 
-The senders go forward together, a request each, and the feed's lateness is what that makes them differ by: no row is late. `senders` and `page` are
-the bench's own processes: a real system's are on other machines.
+The senders go forward together, a request each, and the feed's lateness is what that makes
+them differ by: no row is late. `senders` and `page` are the bench's own processes: a real
+system's are on other machines.
 """
 
 from __future__ import annotations
@@ -46,7 +50,8 @@ QUIET_S = 2.0
 REST_S = 10.0
 """How long the system is observed before anything is sent: its processor time without rows."""
 CLOSING = "closing"
-"""The entity of the last rows: its step into the first query's region is answered in the last batch."""
+"""The entity of the last rows: its step into the first query's region is
+answered in the last batch."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +90,8 @@ FORMATS: dict[str, tuple[str, Callable[[pa.Table], bytes]]] = {
 
 
 def rounds(rows: pa.Table, senders: int) -> list[list[pa.Table]]:
-    """The rows of each sender, round after round: those of its own taxis in the same stretch of time."""
+    """The rows of each sender, round after round: those of its own taxis in
+    the same stretch of time."""
     whole = [rows.slice(first, senders * ROWS_A_REQUEST) for first in range(0, rows.num_rows, senders * ROWS_A_REQUEST)]
     shares = [part.column("entity").to_numpy() % senders for part in whole]
     return [[part.filter(pa.array(share == sender)) for sender in range(senders)] for part, share in zip(whole, shares, strict=True)]
@@ -99,7 +105,8 @@ def closing_rows(document: Document, last: int, lateness: int) -> pa.Table:
 
 
 def post(address: str, feed: str, token: str, kind: str, bodies: Sequence[tuple[str, bytes]], start: Connection) -> None:
-    """A process of senders: posts the bodies of each round (key, body) side by side on a signal; reports when each round was answered."""
+    """A process of senders: posts the bodies of each round (key, body) side by side on a signal;
+    reports when each round was answered."""
     host = address.removeprefix("http://")
     headers = {"Content-Type": kind, "Authorization": f"Bearer {token}"}
 
@@ -127,14 +134,16 @@ def post(address: str, feed: str, token: str, kind: str, bodies: Sequence[tuple[
 
 
 def page(address: str, headers: dict[str, str], feed: str, queries: Sequence[int], ready: Connection) -> None:
-    """A process of one open page: follows the feed as the live page does until the closing answer has come and nothing more does."""
+    """A process of one open page: follows the feed as the live page does until the closing answer
+    has come and nothing more does."""
     answers = resyncs = 0
     closed, came, before = False, time.time(), time.process_time()
     with websockets.connect(address, origin=headers["Origin"], additional_headers={"Cookie": headers["Cookie"]}, max_size=None) as socket:  # type: ignore[arg-type]
         subscribe = {"type": "subscribe", "feed": feed, "queries": list(queries), "bbox": None, "since": None, "from": None}
         socket.send(json.dumps(subscribe))
         ready.send(True)
-        # What a batch found comes by family, so others follow the closing answer; the state of the feed comes every second.
+        # What a batch found comes by family, so others follow the closing answer; the state of
+        # the feed comes every second.
         while not closed or time.time() - came < QUIET_S:
             frame = json.loads(socket.recv())
             if frame["type"] == "resync":
@@ -178,7 +187,8 @@ def load(data: Path, senders: int, queries: int) -> Load:
         pq.write_table(pa.concat_tables([text, closing]), events)
         found, _ = backtested(recording, events, documents, Path(place))
     stop = int(closing.column("t")[2].as_py()) + 1
-    # Live, the watermark is `lateness` before the last row, and what is due at that very moment is still open; a backtest goes to the end.
+    # Live, the watermark is `lateness` before the last row, and what is due at that very moment is
+    # still open; a backtest goes to the end.
     decided = [fact for fact in found if not (fact[1].startswith("stayed") and fact[4] >= stop - 1 - lateness)]
     return Load(recording, documents, parts, closing, int(t.min()), stop, decided)
 

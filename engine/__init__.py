@@ -1,4 +1,5 @@
-"""Vedette's engine: continuous queries over streams of moving things, in plain Python on Arrow columns."""
+"""Vedette's engine: continuous queries over streams of moving things, in
+plain Python on Arrow columns."""
 
 import os
 

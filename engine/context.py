@@ -1,4 +1,5 @@
-"""How the parts of a document are read: values of the kinds that all families share, each fault noted with the pointer to its place."""
+"""How the parts of a document are read: values of the kinds that all families share, each fault
+noted with the pointer to its place."""
 
 from __future__ import annotations
 
@@ -25,9 +26,9 @@ Range = tuple[str, float | None, float | None]
 
 @dataclass(frozen=True)
 class Context:
-    """The context of a document that is read, and a cursor: the pointer to the part being read. Readers return null (or an empty value) after noting
-    a fault, and later readers must not note it again. The result of a family's
-    check counts only if no fault was noted.
+    """The context of a document that is read, and a cursor: the pointer to the part being read.
+    Readers return null (or an empty value) after noting a fault, and later readers must not note it
+    again. The result of a family's check counts only if no fault was noted.
     """
 
     feed: Feed
@@ -43,10 +44,11 @@ class Context:
         """Notes a fault of the part under the cursor. The message names the remedy."""
         self.faults.note(self.pointer, message)
 
-    # -- structure ----------------------------------------------------------------------------------------------------------------
+    # -- structure ---------------------------------------------------------------------------------
 
     def object(self, value: Any, *, required: Sequence[str] = (), optional: Sequence[str] = ()) -> Mapping[str, Any]:
-        """`value` if it is an object; faults for missing and for unknown keys. Empty when it is no object."""
+        """`value` if it is an object; faults for missing and for unknown keys.
+        Empty when it is no object."""
         if not isinstance(value, Mapping):
             self.fault(Message("must be an object with the keys: {known}", known=", ".join([*required, *optional])))
             return {}
@@ -75,7 +77,7 @@ class Context:
             self.fault(Message("must be a list of {least} to {most} {what}, not {count}", least=least, most=most, what=what, count=count))
         return ()
 
-    # -- plain values -------------------------------------------------------------------------------------------------------------
+    # -- plain values ------------------------------------------------------------------------------
 
     def string(self, value: Any, *, most: int = MAX_NAME) -> str | None:
         """A non-empty text of at most `most` characters."""
@@ -101,7 +103,8 @@ class Context:
         return value
 
     def number(self, value: Any, *, least: float = -math.inf, most: float = math.inf, above: float = -math.inf) -> float | None:
-        """A finite number with `least <= number <= most` and `number > above`, as it was written (int or float)."""
+        """A finite number with `least <= number <= most` and `number > above`, as it
+        was written (int or float)."""
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
             self.fault(Message("must be a number"))
         elif not least <= value <= most or not value > above:
@@ -121,13 +124,15 @@ class Context:
         return int(number)
 
     def duration(self, value: Any, *, least: float = 0) -> int | None:
-        """A span of time in the unit of `t`: a whole number, or an ISO 8601 duration on an `ms` feed."""
+        """A span of time in the unit of `t`: a whole number, or an ISO 8601
+        duration on an `ms` feed."""
         if isinstance(value, str):
             if self.feed.time is not TimeUnit.MS:
                 self.fault(Message('durations such as "PT3M" are for feeds whose time is "ms"; give a number of ticks'))
                 return None
             try:
-                # Longer ones are refused below like this one; their numbers may be no doubles and too long to be shown.
+                # Longer ones are refused below like this one; their numbers may be no doubles
+                # and too long to be shown.
                 value = max(-LARGEST_TIME, min(parse_duration(value), LARGEST_TIME))
             except ValueError as error:
                 self.fault(message_of(error))
@@ -146,7 +151,7 @@ class Context:
             return None
         return span
 
-    # -- names of the feed ---------------------------------------------------------------------------------------------------------
+    # -- names of the feed -------------------------------------------------------------------------
 
     def column(self, value: Any, *, kinds: Sequence[ColumnType] | None = None) -> str | None:
         """The name of a column of the feed, of one of `kinds` if given."""
@@ -219,7 +224,8 @@ class Context:
             return None
 
     def ranges(self, value: Any, *, most: int = 9) -> tuple[Range, ...]:
-        """`{column: [lo, hi]}` as (column, lo, hi) sorted by column: half-open, null = unbounded, lo < hi."""
+        """`{column: [lo, hi]}` as (column, lo, hi) sorted by column: half-open,
+        null = unbounded, lo < hi."""
         if not isinstance(value, Mapping) or not value:
             self.fault(Message('must be an object from column to [lo, hi], for example {"price": [10, null]}'))
             return ()

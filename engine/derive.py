@@ -1,4 +1,5 @@
-"""Answers as events (specification 5.9): what a specification's `derive` says, and the graph that the queries of a feed form by it."""
+"""Answers as events (specification 5.9): what a specification's `derive` says, and the graph that
+the queries of a feed form by it."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from engine.model.messages import Message
 
 MOST_ENTITIES = 32
 LEVELS = 20
-"""The greatest depth of derivation: each level is a pass over the batch, and one feed must not stop a job of many."""
+"""The greatest depth of derivation: each level is a pass over the batch, and one feed
+must not stop a job of many."""
 MOST_EVENTS = 50
 """An answer may be each of the events that one query derives."""
 VALUE = "value"
@@ -26,9 +28,11 @@ ENTITIES = tuple(f"entity{n}" for n in range(2, MOST_ENTITIES + 1))
 
 @dataclass(frozen=True)
 class Source:
-    """The answers of `kind` of another query are events called `event`, at the answer's `at`: "start" or "end".
+    """The answers of `kind` of another query are events called `event`, at the
+    answer's `at`: "start" or "end".
 
-    `query` is the reference in the document: its name or its id; events of equal times are ordered by its `name`.
+    `query` is the reference in the document: its name or its id; events of equal times
+    are ordered by its `name`.
     """
 
     event: str
@@ -39,9 +43,11 @@ class Source:
 
 
 def with_answers(feed: Feed) -> Feed:
-    """The feed as a query that derives sees it: with the columns of answers beside its own. Where both have one, the answers' are left out.
+    """The feed as a query that derives sees it: with the columns of answers beside its own. Where
+    both have one, the answers' are left out.
 
-    A feed's own whole numbers called `value` are numbers beside those of answers, which may be no whole ones.
+    A feed's own whole numbers called `value` are numbers beside those of answers,
+    which may be no whole ones.
     """
     more = {VALUE: ColumnType.FLOAT, **dict.fromkeys(ENTITIES, ColumnType.STRING)}
     columns = {name: ColumnType.FLOAT if (name, kind) == (VALUE, ColumnType.INT) else kind for name, kind in feed.columns.items()}
@@ -55,7 +61,8 @@ def sources_of(document: Mapping[str, Any], names: Mapping[str, str] | None = No
 
 
 def resolved(document: Mapping[str, Any], ids: Mapping[str, str]) -> dict[str, Any]:
-    """The document with the queries it derives from named by their ids, which stay; `ids` by name or id."""
+    """The document with the queries it derives from named by their ids, which
+    stay; `ids` by name or id."""
     derive = document.get("derive") or {}
     stable = {event: {**one, "query": ids.get(one["query"], one["query"])} for event, one in derive.items()}
     return {**document, "derive": stable} if derive else dict(document)
@@ -68,10 +75,12 @@ def revises(specification: Any) -> bool:
 
 
 def known_at(specification: Any, at: str) -> Callable[[pa.Table], pa.Array | pa.ChunkedArray]:
-    """When answers of an upstream query are known, at the latest: the event time after whose rows and timers each can be asserted.
+    """When answers of an upstream query are known, at the latest: the event time after whose rows
+    and timers each can be asserted.
 
-    It is a function of the answer alone, so that what derives from it does not depend on batches. A calculus query takes the event as one that
-    arrives then; for the others it is the event's own time, or the query was refused. A family may have a rule of its own.
+    It is a function of the answer alone, so that what derives from it does not depend on batches. A
+    calculus query takes the event as one that arrives then; for the others it is the event's own
+    time, or the query was refused. A family may have a rule of its own.
     """
     family = family_of(specification)
     if (own := family.known_at(specification, at)) is not None:
@@ -112,7 +121,8 @@ def read_sources(document: Mapping[str, Any], context: Context) -> None:
 
 
 def graph_faults(documents: Mapping[str, Mapping[str, Any]], names: Mapping[str, str] | None = None) -> dict[str, list[Fault]]:
-    """The faults between the queries of a feed, for each that derives. `documents` by the names that they use for one another; `names`: for users."""
+    """The faults between the queries of a feed, for each that derives. `documents` by the names
+    that they use for one another; `names`: for users."""
     faults_of: dict[str, list[Fault]] = {}
     levels = _levels(documents)
     for name, document in documents.items():
@@ -127,7 +137,8 @@ def graph_faults(documents: Mapping[str, Mapping[str, Any]], names: Mapping[str,
 
 
 def _levels(documents: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
-    """The depth of each query in the graph; queries in a cycle, and those that derive from them, are left out.
+    """The depth of each query in the graph; queries in a cycle, and those that
+    derive from them, are left out.
 
     >>> a, b = {}, {"derive": {"x": {"query": "a", "kind": "in", "at": "end"}}}
     >>> _levels({"a": a, "b": b})

@@ -20,9 +20,11 @@ _ORDER = "$order"
 
 
 class ExternalSort:
-    """Collects tables of one schema and gives their rows back sorted by `keys`, equal rows in the order they came in.
+    """Collects tables of one schema and gives their rows back sorted by `keys`, equal rows
+    in the order they came in.
 
-    Keys hold no nulls. Files are written only when the rows are many, into a folder below `folder` or the system's; `close` removes them.
+    Keys hold no nulls. Files are written only when the rows are many, into a folder below `folder`
+    or the system's; `close` removes them.
     """
 
     def __init__(self, keys: Sequence[str], *, run_bytes: int = RUN_BYTES, piece_rows: int = PIECE_ROWS, folder: Path | None = None) -> None:
@@ -81,14 +83,16 @@ class ExternalSort:
         pa.default_memory_pool().release_unused()
 
     def _merged(self) -> Iterator[pa.Table]:
-        """Each round gives out what is at most the least of the loaded pieces' last rows: nothing unread can come before it."""
+        """Each round gives out what is at most the least of the loaded pieces' last rows: nothing
+        unread can come before it."""
         waiting = sorted((_Run(path, number, self.keys) for number, path in enumerate(self._runs)), key=lambda run: run.key(0), reverse=True)
         active: list[_Run] = []
         while active or waiting:
             if not active:
                 active.append(waiting.pop())
             bound = min(run.key(-1) for run in active)
-            # Runs that begin later stay closed: few are open at once when rows came nearly in order.
+            # Runs that begin later stay closed: few are open at once when
+            # rows came nearly in order.
             while waiting and waiting[-1].key(0) <= bound:
                 active.append(waiting.pop())
                 bound = min(bound, active[-1].key(-1))

@@ -1,9 +1,12 @@
-"""Named places at which a test makes this process die, stop, wait or fail, to see that nothing is lost.
+"""Named places at which a test makes this process die, stop, wait or fail, to
+see that nothing is lost.
 
-`VEDETTE_FAILPOINTS="log.before_rename=kill@3,sink.after_commit=sleep:0.5"`: the third time `log.before_rename` is reached the process
-kills itself; every time `sink.after_commit` is reached it waits half a second. Without the variable a failpoint costs one dictionary look-up.
-They act only where VEDETTE_TESTING is 1, as the tests set it: a server with VEDETTE_FAILPOINTS alone refuses to start.
-With VEDETTE_FAILPOINTS_ONCE naming a folder each failpoint acts once in all processes together: the restarted one continues.
+`VEDETTE_FAILPOINTS="log.before_rename=kill@3,sink.after_commit=sleep:0.5"`: the third time
+`log.before_rename` is reached the process kills itself; every time `sink.after_commit` is reached
+it waits half a second. Without the variable a failpoint costs one dictionary look-up. They act only
+where VEDETTE_TESTING is 1, as the tests set it: a server with VEDETTE_FAILPOINTS alone refuses to
+start. With VEDETTE_FAILPOINTS_ONCE naming a folder each failpoint acts once in all processes
+together: the restarted one continues.
 """
 
 from __future__ import annotations
@@ -25,7 +28,8 @@ class FailpointReached(OSError):
 
 
 def failpoint(name: str) -> None:
-    """Does what the environment asks for at `name`: kill, killgroup, stop (the group), raise or sleep:SECONDS; nothing by default."""
+    """Does what the environment asks for at `name`: kill, killgroup, stop (the group), raise or
+    sleep:SECONDS; nothing by default."""
     armed = os.environ.get(VARIABLE)
     if armed and os.environ.get(TESTING) == "1":
         _reach(name, armed)

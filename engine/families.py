@@ -1,4 +1,5 @@
-"""The one table of families: what their answers are, what checks their specifications, what evaluates them.
+"""The one table of families: what their answers are, what checks their
+specifications, what evaluates them.
 
 It imports no other module of the engine, so everything may ask it.
 """
@@ -16,20 +17,22 @@ from typing import Any
 class Family:
     """What the rest of Vedette knows of a family.
 
-    Its package has `specification.py` with `check(document, context)` and the types it gives, and `operator.py` with the class
-    `operator_class`. `specification.py` also has `uses_places` and may have more: `kinds_of`, `notices_of`, `is_text`, `region_names_in_text`,
-    `with_regions`, `late_option`, `known_at` and `event_names` (see the methods of these names). The package is imported when it is first needed:
-    start-up loads only what the queries ask for.
+    Its package has `specification.py` with `check(document, context)` and the types it gives, and
+    `operator.py` with the class `operator_class`. `specification.py` also has `uses_places` and may
+    have more: `kinds_of`, `notices_of`, `is_text`, `region_names_in_text`, `with_regions`,
+    `late_option`, `known_at` and `event_names` (see the methods of these names). The package is
+    imported when it is first needed: start-up loads only what the queries ask for.
 
     `kinds`: the kinds of answers it gives, if its documents do not name them (the calculus').
     `ends`: kind -> the kind of answer that ends what this one began; alerts end by it.
-    `ends_later`: an answer made of events may be an interval that is open at first: its end is no part of its identity.
-    `is_revised`: its intervals' values and evidence change while they hold: query, entities and start alone say which one it is.
-    `takes_answers`: its queries may take answers of other queries as events.
-    `revises`: it takes answers that are known only after their times, too: its own are revised then.
-    `known_at_end`: its answers are known only at their ends.
-    `has_region`: a specification has one region, under the key `region`, unless it has `ranges`.
-    `text`: the key of a text in which stored regions may be named, if its specifications can have one.
+    `ends_later`: an answer made of events may be an interval that is open at first: its end is no
+    part of its identity. `is_revised`: its intervals' values and evidence change while they hold:
+    query, entities and start alone say which one it is. `takes_answers`: its queries may take
+    answers of other queries as events. `revises`: it takes answers that are known only after
+    their times, too: its own are revised then. `known_at_end`: its answers are known only at
+    their ends. `has_region`: a specification has one region, under the key `region`, unless it
+    has `ranges`. `text`: the key of a text in which stored regions may be named, if its
+    specifications can have one.
     """
 
     package: str
@@ -50,7 +53,8 @@ class Family:
         return self.package.rpartition(".")[2]
 
     def check(self, document: Mapping[str, Any], context: Any) -> Any:
-        """The specification, of a type defined in the package. Faults are noted in `context` (`engine.context.Context`)."""
+        """The specification, of a type defined in the package. Faults are noted in `context`
+        (`engine.context.Context`)."""
         return self._specification().check(document, context)
 
     def operator(self) -> Any:
@@ -58,12 +62,14 @@ class Family:
         return _operator(self.package, self.operator_class)
 
     def kinds_of(self, document: Mapping[str, Any]) -> list[str]:
-        """The kinds of answers that a query of this checked specification can give, where not all of the family give the same."""
+        """The kinds of answers that a query of this checked specification can give, where not all
+        of the family give the same."""
         chosen = self._own("kinds_of")
         return list(self.kinds) if chosen is None else list(chosen(document))
 
     def notices_of(self, document: Mapping[str, Any], feed: Any) -> list[str]:
-        """What of a checked specification changes no answer on this feed, or may not mean what it seems to, in sentences."""
+        """What of a checked specification changes no answer on this feed, or may not mean what
+        it seems to, in sentences."""
         notices = self._own("notices_of")
         return [] if notices is None else list(notices(document, feed))
 
@@ -72,7 +78,8 @@ class Family:
         return bool(self._specification().uses_places(specification))
 
     def event_names(self, specification: Any) -> set[str] | None:
-        """The events that a checked specification asks for by name, if the family says more than its conditions do; else null."""
+        """The events that a checked specification asks for by name, if the family says more than
+        its conditions do; else null."""
         names = self._own("event_names")
         return None if names is None else set(names(specification))
 
@@ -86,16 +93,19 @@ class Family:
         return set(self._own("region_names_in_text")(document)) if self.text in document else set()
 
     def with_regions(self, document: Mapping[str, Any], regions: Mapping[str, Any]) -> dict[str, Any]:
-        """An equal document with these regions, which its text names: outside of the text, or, if all are references, under their new names in it."""
+        """An equal document with these regions, which its text names: outside of the text, or, if
+        all are references, under their new names in it."""
         return dict(self._own("with_regions")(document, regions))
 
     def late_option(self, document: Mapping[str, Any]) -> str | None:
-        """The option of a checked specification by which its answers are known only after their times, as it is written."""
+        """The option of a checked specification by which its answers are known only after
+        their times, as it is written."""
         option = self._own("late_option")
         return None if option is None else option(document)
 
     def known_at(self, specification: Any, at: str) -> Callable[[Any], Any] | None:
-        """What gives the times when answers are known, of a table of them (see `engine.derive.known_at`), if the family has its own rule."""
+        """What gives the times when answers are known, of a table of them (see
+        `engine.derive.known_at`), if the family has its own rule."""
         rule = self._own("known_at")
         return None if rule is None else rule(specification, at)
 

@@ -1,14 +1,18 @@
-"""Where numba keeps compiled kernels, and when it compiles them again: as soon as any file on which they can depend has changed.
+"""Where numba keeps compiled kernels, and when it compiles them again: as soon as any file on which
+they can depend has changed.
 
-numba itself compares only the file that a kernel stands in. A kernel has the functions that it calls, constants and the order of the fields of
-structs compiled into it, so one of which these changed in another file would be loaded stale: it would crash or answer wrongly. Which files these
+numba itself compares only the file that a kernel stands in. A kernel has the functions that it
+calls, constants and the order of the fields of structs compiled into it, so one of which these
+changed in another file would be loaded stale: it would crash or answer wrongly. Which files these
 are cannot be seen from their text. `engine` names these locators to numba before it is loaded.
 
-numba also compares only after it has read the whole index of a kernel, which fails if the kernel took a class that is no more, or if a machine
-that lost its power left the file empty. Such an index counts as none, and code that cannot be read is compiled again.
+numba also compares only after it has read the whole index of a kernel, which fails if the kernel
+took a class that is no more, or if a machine that lost its power left the file empty. Such an index
+counts as none, and code that cannot be read is compiled again.
 
-numba numbers the files of a kernel's compiled code. Two processes that compile at once, for different arguments or from different releases, may
-take the same number; then the index of one leads to the code of the other. Here a file is named after what is in it.
+numba numbers the files of a kernel's compiled code. Two processes that compile at once, for
+different arguments or from different releases, may take the same number; then the index of one
+leads to the code of the other. Here a file is named after what is in it.
 """
 
 from __future__ import annotations
@@ -61,7 +65,8 @@ class BesideSource(InTreeCacheLocator):
 
 
 class InHome(UserWideCacheLocator):
-    """In the user's own cache, where the code is not the user's to write to: then what set-up compiled beside it is compiled once more."""
+    """In the user's own cache, where the code is not the user's to write to: then what set-up
+    compiled beside it is compiled once more."""
 
     def get_source_stamp(self) -> str:
         return source_stamp(self._py_file)
@@ -91,7 +96,8 @@ def _readable_data(file: Any, name: str) -> Any:
 
 
 def _save(file: Any, key: Any, data: Any) -> None:
-    """As numba's, with a name for each release and key; files that the index no longer names are removed."""
+    """As numba's, with a name for each release and key; files that the index no
+    longer names are removed."""
     named = file._load_index()
     name = f"{Path(file._index_name).stem}.{hashlib.sha256(_dumped((file._source_stamp, key))).hexdigest()[:32]}.nbc"
     file._save_data(name, data)

@@ -1,4 +1,5 @@
-"""Checks whether rows fit the queries: places, times in the right unit, events of the names in the queries.
+"""Checks whether rows fit the queries: places, times in the right unit, events of
+the names in the queries.
 
 Nothing here changes an answer. An empty answer has a reason, and most often it is one of these.
 """
@@ -22,7 +23,8 @@ from engine.model.region import Region
 from engine.operator import RegisteredQuery
 
 LEAST_SECONDS, MOST_SECONDS = 10**8, 10**11
-"""Whole numbers between these are seconds since 1970 from 1973 on; as milliseconds they would all lie before March 1973."""
+"""Whole numbers between these are seconds since 1970 from 1973 on; as milliseconds they would
+all lie before March 1973."""
 NAMES_KEPT = 10_000
 
 

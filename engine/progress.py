@@ -1,4 +1,5 @@
-"""How far a run is, on standard error: one moving line on a terminal, a plain line now and then elsewhere."""
+"""How far a run is, on standard error: one moving line on a terminal, a plain
+line now and then elsewhere."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ MOVE_EVERY_S = 0.1
 
 
 class Progress:
-    """Shows rows, speed and answers while it is open. A run of less than a few seconds prints one line at its end."""
+    """Shows rows, speed and answers while it is open. A run of less than a few seconds
+    prints one line at its end."""
 
     def __init__(self) -> None:
         self._terminal = sys.stderr.isatty()

@@ -1,7 +1,8 @@
 """From a document to a checked specification, or to all faults in it.
 
-`check` looks at what all families share (family, version, name, no unknown keys) and leaves the rest to the family's own `check(document,
-context)`, which reads its keys with the methods of `Context`. A fault is noted and reading continues, so that all faults are reported together.
+`check` looks at what all families share (family, version, name, no unknown keys) and leaves the
+rest to the family's own `check(document, context)`, which reads its keys with the methods of
+`Context`. A fault is noted and reading continues, so that all faults are reported together.
 """
 
 from __future__ import annotations
@@ -18,15 +19,18 @@ from engine.model.feed import Feed
 from engine.model.messages import Message
 
 MOST_VALUES = 1_000_000
-"""Of one document: regions of 100,000 corners hold 300,000. A body of 20 MB could hold ten times as many as are read here in a second."""
+"""Of one document: regions of 100,000 corners hold 300,000. A body of 20 MB could hold ten times as
+many as are read here in a second."""
 BEYOND_NUMBERS = 2**1023
 """Whole numbers from here on are no double."""
 
 
 def check(document: Any, feed: Feed, regions: Mapping[str, Any] | None = None) -> Any:
-    """The checked specification, of its family's own type. `regions` are the stored ones: name to region document.
+    """The checked specification, of its family's own type. `regions` are the stored
+    ones: name to region document.
 
-    Faults between a query that derives and those it derives from are found by `engine.derive.graph_faults`.
+    Faults between a query that derives and those it derives from are found by
+    `engine.derive.graph_faults`.
 
     Raises Refused with all faults.
     """
@@ -61,8 +65,10 @@ def check(document: Any, feed: Feed, regions: Mapping[str, Any] | None = None) -
 
 
 def _check_values(value: Any, context: Context) -> None:
-    """Notes JSON values that cannot be represented: whole numbers beyond every double, and lone surrogates."""
-    # Pointers into a region of 100,000 corners take a second: they are made only on the way to a fault.
+    """Notes JSON values that cannot be represented: whole numbers beyond every
+    double, and lone surrogates."""
+    # Pointers into a region of 100,000 corners take a second: they are made
+    # only on the way to a fault.
     if _usable(value):
         return
     if isinstance(value, str):
@@ -79,7 +85,8 @@ def _check_values(value: Any, context: Context) -> None:
 
 
 def _usable(document: Any) -> bool:
-    """Whether nothing within is such a value, however deeply it is nested. Raises Refused for more than MOST_VALUES, fractions aside."""
+    """Whether nothing within is such a value, however deeply it is nested. Raises Refused for more
+    than MOST_VALUES, fractions aside."""
     rest, count = [document], 0
     while rest:
         value = rest.pop()

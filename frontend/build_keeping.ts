@@ -1,5 +1,6 @@
 /**
- * Files of earlier builds stay for a while: pages that were loaded before a build go on asking for the chunks that they know.
+ * Files of earlier builds stay for a while: pages that were loaded before a build go on asking for
+ * the chunks that they know.
  *
  * Names carry a hash of their content, so builds never stand in each other's way.
  */
@@ -17,7 +18,10 @@ export function superseded(files: readonly string[], builds: readonly (readonly 
   return files.filter((file) => !kept.has(file));
 }
 
-/** Writes down in `.vite/builds.json` what each build is made of, and removes from `assets/` what belongs to no kept one. */
+/**
+ * Writes down in `.vite/builds.json` what each build is made of, and removes from `assets/`
+ * what belongs to no kept one.
+ */
 export function keepEarlierBuilds(folder: string): Plugin {
   const assets = join(folder, "assets");
   const list = join(folder, ".vite", "builds.json");

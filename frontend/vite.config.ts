@@ -17,7 +17,8 @@ export default defineConfig({
     emptyOutDir: false,
     manifest: true,
     target: "es2022",
-    // Inlined assets would be data: URLs, which the content security policy allows for images alone.
+    // Inlined assets would be data: URLs, which the content security
+    // policy allows for images alone.
     assetsInlineLimit: 0,
     chunkSizeWarningLimit: 900,
     rollupOptions: {
@@ -25,7 +26,8 @@ export default defineConfig({
         ...Object.fromEntries(entries.map((file) => [`pages/${basename(file, ".ts")}`, resolve(pages, file)])),
         push_worker: resolve(import.meta.dirname, "src/push_worker.ts"),
       },
-      // A browser looks for a newer worker under the name that it was registered by; all other names carry a hash of their content.
+      // A browser looks for a newer worker under the name that it was registered by; all other
+      // names carry a hash of their content.
       output: { entryFileNames: (chunk) => (chunk.name === "push_worker" ? "push_worker.js" : "assets/[name]-[hash].js") },
     },
   },

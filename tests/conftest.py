@@ -1,8 +1,10 @@
-"""What all tests share: real services started once a run and only when asked for, one Spark session, Hypothesis profiles, the order of tests.
+"""What all tests share: real services started once a run and only when asked for, one Spark
+session, Hypothesis profiles, the order of tests.
 
-The address of PostgreSQL is chosen (and its port held) before Django reads its settings; the server itself starts with the first test
-that uses it. Settings name no Redis: broker, cache and channel layer stay in memory, and a test of processes hands `redis_url` to them.
-A run of `tests/engine` alone neither loads Django nor starts anything.
+The address of PostgreSQL is chosen (and its port held) before Django reads its settings; the server
+itself starts with the first test that uses it. Settings name no Redis: broker, cache and channel
+layer stay in memory, and a test of processes hands `redis_url` to them. A run of `tests/engine`
+alone neither loads Django nor starts anything.
 """
 
 import gc
@@ -30,26 +32,30 @@ if TYPE_CHECKING:
 
 # Failpoints act in tests and in what they start, and nowhere else.
 os.environ["VEDETTE_TESTING"] = "1"
-# The tests' JVMs live for seconds: Java's second compiler would take half of their processor time and never earn it.
+# The tests' JVMs live for seconds: Java's second compiler would take half of their
+# processor time and never earn it.
 os.environ["SPARK_SUBMIT_OPTS"] = "-XX:TieredStopAtLevel=1"
-# Migrations make models by the thousand and drop them: each time Python would look through all that lives, a quarter of a second a look.
+# Migrations make models by the thousand and drop them: each time Python would look through all that
+# lives, a quarter of a second a look.
 gc.set_threshold(10_000, 10, 20)
 
 WITHOUT_DJANGO = ("engine", "platform", "oracles")
 """Folders of tests whose runs load no settings."""
 
 SLOW_CHECKS = [HealthCheck.too_slow]
-# The same examples in every run: a failure is a finding about the change, not about the day. `thorough` looks for new ones.
+# The same examples in every run: a failure is a finding about the change, not about the day.
+# `thorough` looks for new ones.
 for name in SHARES:
     settings.register_profile(
         name, max_examples=examples(100), deadline=None, derandomize=name != "thorough", print_blob=True, suppress_health_check=SLOW_CHECKS
     )
 settings.load_profile(PROFILE)
 FORGETFUL = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off"}
-"""The run's own database does not survive a crash of the machine. A test that kills PostgreSQL has a separate server with the usual settings."""
+"""The run's own database does not survive a crash of the machine. A test that kills PostgreSQL has
+a separate server with the usual settings."""
 
 
-# -- services ---------------------------------------------------------------------------------------------------------------------
+# -- services --------------------------------------------------------------------------------------
 
 
 GIVEN_DATABASE = os.environ.get("DATABASE_URL")
@@ -58,7 +64,8 @@ GIVEN_REDIS = os.environ.get("REDIS_URL")
 
 @cache
 def _folder() -> Path:
-    """The run's own `var` folder. Passable by all, because PostgreSQL runs as another user when the tests run as root."""
+    """The run's own `var` folder. Passable by all, because PostgreSQL runs as another user
+    when the tests run as root."""
     folder = Path(tempfile.mkdtemp(prefix="vedette-tests-"))
     folder.chmod(0o711)
     return folder
@@ -112,7 +119,8 @@ def pytest_unconfigure() -> None:
 
 @pytest.fixture(scope="session")
 def postgres_url() -> Iterator[str]:
-    """The URL of a running PostgreSQL: DATABASE_URL if set, else an embedded server that lives as long as the run."""
+    """The URL of a running PostgreSQL: DATABASE_URL if set, else an embedded server that
+    lives as long as the run."""
     if GIVEN_DATABASE:
         yield GIVEN_DATABASE
         return
@@ -131,7 +139,8 @@ def owner_url(postgres_url: str) -> str:
 
 @pytest.fixture(scope="session")
 def redis_url() -> Iterator[str]:
-    """The URL of a running Redis: REDIS_URL if set, else an embedded server that lives as long as the run."""
+    """The URL of a running Redis: REDIS_URL if set, else an embedded server that
+    lives as long as the run."""
     if GIVEN_REDIS:
         yield GIVEN_REDIS
         return
@@ -141,9 +150,11 @@ def redis_url() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(postgres_url: str, django_db_modify_db_settings_parallel_suffix: None) -> None:
-    """pytest-django asks for this before the first test with a database: the moment at which PostgreSQL has to run.
+    """pytest-django asks for this before the first test with a database: the moment at
+    which PostgreSQL has to run.
 
-    The database is made, emptied and dropped by its owner; tests work as the application's role does.
+    The database is made, emptied and dropped by its owner; tests work as
+    the application's role does.
     """
     from django.conf import settings
     from django.db import connection
@@ -156,7 +167,8 @@ def django_db_modify_db_settings(postgres_url: str, django_db_modify_db_settings
 
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None) -> Iterator[None]:
-    """The database is there, made by its owner; from here on it is used by the application's role."""
+    """The database is there, made by its owner; from here on it is used by the application's
+    role."""
     from django.conf import settings
     from django.db import connection
 
@@ -199,11 +211,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
     session.stop()
 
 
-# -- real recordings --------------------------------------------------------------------------------------------------------------
+# -- real recordings -------------------------------------------------------------------------------
 
 
 def _data_place() -> Path | None:
-    """Where the recordings are said to be: VEDETTE_DATA, else the shared folder beside the project if it is there, else nowhere."""
+    """Where the recordings are said to be: VEDETTE_DATA, else the shared folder beside the project
+    if it is there, else nowhere."""
     named = os.environ.get("VEDETTE_DATA")
     beside = ROOT.parent / "shared" / "data"
     return Path(named) if named else beside if beside.exists() else None
@@ -211,20 +224,22 @@ def _data_place() -> Path | None:
 
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
-    """The folder of real recordings. A test that uses it is marked `data`; a folder that is there but broken fails it."""
+    """The folder of real recordings. A test that uses it is marked `data`; a folder that is
+    there but broken fails it."""
     place = _data_place()
     assert place is not None, "a test that uses data_folder must be marked `data`"
     assert (place / "manifest.json").is_file(), f"{place} is no complete folder of recordings: manifest.json is missing"
     return place
 
 
-# -- order ------------------------------------------------------------------------------------------------------------------------
+# -- order -----------------------------------------------------------------------------------------
 
 ORDER = ("slow", "services", "spark", "browser")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Fast tests first, then each heavier kind together; inside a kind the order stays. Without recordings the tests of them are skipped."""
+    """Fast tests first, then each heavier kind together; inside a kind the order stays. Without
+    recordings the tests of them are skipped."""
     for item in items:
         if item.get_closest_marker("data") and _data_place() is None:
             item.add_marker(pytest.mark.skip(reason="no real recordings here: VEDETTE_DATA is not set and ../shared/data does not exist"))

@@ -1,7 +1,8 @@
 """Empties the database after a test that committed something.
 
-Django truncates all tables, which takes PostgreSQL a third of a second of processor time and every table's strongest lock: a server
-of the test that still reads could become what a deadlock ends. Here rows are deleted where there are any, by the owner of the tables.
+Django truncates all tables, which takes PostgreSQL a third of a second of processor time and every
+table's strongest lock: a server of the test that still reads could become what a deadlock ends.
+Here rows are deleted where there are any, by the owner of the tables.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""One query of each form of specification 5, and queries that derive from them, on a plane of ten by ten: for tests of what runs queries."""
+"""One query of each form of specification 5, and queries that derive from them, on a plane of ten
+by ten: for tests of what runs queries."""
 
 from __future__ import annotations
 

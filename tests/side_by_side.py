@@ -1,12 +1,15 @@
-"""Runs all tests in four pytest processes at the same time: `python -m tests.side_by_side`, which is what `make test` does.
+"""Runs all tests in four pytest processes at the same time: `python -m tests.side_by_side`, which
+is what `make test` does.
 
-Tests of whole processes (crashes, pages in a browser, the platform, Spark, live sources) wait much, so four parts keep two cores
-busy. Each part has separate services, ports, Spark and folders (see conftest.py). One part is everything that the others do not
-name, so no folder of tests is in two or in none.
+Tests of whole processes (crashes, pages in a browser, the platform, Spark, live sources) wait
+much, so four parts keep two cores busy. Each part has separate services, ports, Spark and
+folders (see conftest.py). One part is everything that the others do not name, so no folder of
+tests is in two or in none.
 
-A few failures may come from the load alone: up to `REPEATED` tests of a part run once more, alone, when all parts have ended. The
-run fails when one of them fails again, or when there are more. What failed the first time is printed at the end either way, with
-its traceback, because the cause still has to be fixed.
+A few failures may come from the load alone: up to `REPEATED` tests of a part run once more,
+alone, when all parts have ended. The run fails when one of them fails again, or when there are
+more. What failed the first time is printed at the end either way, with its traceback, because the
+cause still has to be fixed.
 """
 
 from __future__ import annotations
@@ -55,7 +58,8 @@ class Outcome:
 def run(name: str, *arguments: str, folder: Path = ROOT) -> Outcome:
     """One part to its end; its lines are printed as they come, each with the part's name."""
     began = time.monotonic()
-    # A cache for each part, or the one that ends last would overwrite what the other remembers of its failures.
+    # A cache for each part, or the one that ends last would overwrite what the other
+    # remembers of its failures.
     command = [sys.executable, "-m", "pytest", "-o", f"cache_dir=.pytest_cache/{name}", *arguments, *PARTS[name]]
     lines = []
     tied = tied_to_parent(command, signal_number=signal.SIGINT)

@@ -1,4 +1,5 @@
-"""Small nasty worlds for whatever works on feeds: few ids, times that collide, rows late by a little too much, duplicates, missing values."""
+"""Small nasty worlds for whatever works on feeds: few ids, times that collide, rows late by a
+little too much, duplicates, missing values."""
 
 from __future__ import annotations
 
@@ -55,7 +56,8 @@ def feeds(draw: st.DrawFn, *, columns: Mapping[str, ColumnType] = COLUMNS, crs: 
 
 @st.composite
 def arrivals(draw: st.DrawFn, feed: Feed, *, most: int = 30) -> list[Row]:
-    """Rows of three entities in order of arrival: in order for the most part, some late, some exact duplicates; some from times before 0."""
+    """Rows of three entities in order of arrival: in order for the most part, some late, some exact
+    duplicates; some from times before 0."""
     rows: list[Row] = []
     first = now = draw(st.sampled_from([0, 0, 0, -40]))
     for _ in range(draw(st.integers(0, most))):
@@ -81,7 +83,8 @@ VALUES: Mapping[ColumnType, st.SearchStrategy[Any]] = {
 
 
 def summed(changes: pa.Table, *, evidence: bool = True) -> Counter[str]:
-    """The answer that changes (ANSWERS) leave: facts with their weights, zeroes dropped. Raises if a weight ends below zero."""
+    """The answer that changes (ANSWERS) leave: facts with their weights, zeroes dropped. Raises if
+    a weight ends below zero."""
     total: Counter[str] = Counter()
     for row in changes.to_pylist():
         weight = row.pop("weight")

@@ -1,4 +1,5 @@
-"""A PMTiles archive of vector tiles, made of the streets and places of an OpenStreetMap extract by GDAL, in the layers of Protomaps."""
+"""A PMTiles archive of vector tiles, made of the streets and places of an OpenStreetMap extract by
+GDAL, in the layers of Protomaps."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ ATTRIBUTION = '<a href="https://www.openstreetmap.org/copyright">© OpenStreetMa
 
 
 def town_archive(extract: Path, path: Path, *, name: str, attribution: str = ATTRIBUTION) -> tuple[float, float]:
-    """Writes the archive of the extract in this folder to `path`; the middle of the town (lon, lat)."""
+    """Writes the archive of the extract in this folder to `path`; the
+    middle of the town (lon, lat)."""
     edges = pd.read_parquet(extract / "road_edges.parquet")
     lines = [shapely.LineString([tuple(map(float, one.split(","))) for one in text.split()]) for text in edges["coords"]]
     kinds = [ROADS.get(kind, "minor_road") for kind in edges["highway"]]
@@ -44,7 +46,8 @@ def _write(path: Path, layers: Mapping[str, gpd.GeoDataFrame], about: Mapping[st
     tiles: dict[int, bytes] = {}
     for layer, frame in layers.items():
         one = path.with_name(f"{path.stem}-{layer}.pmtiles")
-        # GDAL writes one layer at a time. A tile of several layers is the tiles of each, one after the other.
+        # GDAL writes one layer at a time. A tile of several layers is the tiles of
+        # each, one after the other.
         frame.to_file(one, driver="PMTiles", layer=layer, engine="pyogrio", MINZOOM=LEAST_ZOOM, MAXZOOM=MOST_ZOOM)
         with one.open("rb") as file:
             source = pmtiles.MmapSource(file)

@@ -1,4 +1,5 @@
-"""A client for Vedette: send rows to its feeds, and follow the answers of its queries. It needs nothing but Python; pandas only for DataFrames."""
+"""A client for Vedette: send rows to its feeds, and follow the answers of its queries. It needs
+nothing but Python; pandas only for DataFrames."""
 
 from vedette.answers import Answer, Answers
 from vedette.connection import Away, Fault, Forgotten, Refused

@@ -20,7 +20,8 @@ PAGE = 1_000
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer, or a change of one: `id` is the same in all. `start` and `end` are in the feed's unit; `end` null: it continues."""
+    """An answer, or a change of one: `id` is the same in all. `start` and `end` are in the feed's
+    unit; `end` null: it continues."""
 
     id: str
     kind: str
@@ -41,7 +42,8 @@ class Answer:
 
 
 class Answers:
-    """Iterate to follow: each change once, in order, forever. `position` is the number to continue after, once the first was asked for."""
+    """Iterate to follow: each change once, in order, forever. `position` is the number to continue
+    after, once the first was asked for."""
 
     def __init__(self, connection: Connection, query: dict[str, Any], *, after: int | None = None, poll: float = POLL_S) -> None:
         self._connection, self._query, self._poll = connection, query, poll
@@ -56,7 +58,8 @@ class Answers:
             found = self._connection.get("detections/", feed=feed, query=query, after=self.position, page_size=PAGE)
             changes = found["results"]
             for one, then in zip_longest(changes, changes[1:]):
-                # A caller that stops in the middle of a number gets all of it again, because it did not take all of it.
+                # A caller that stops in the middle of a number gets all of it again, because
+                # it did not take all of it.
                 self.position = one["seq"] - 1 if then is not None and then["seq"] == one["seq"] else one["seq"]
                 yield _answer(one)
             self.position = found["seq"]
@@ -64,7 +67,8 @@ class Answers:
                 time.sleep(self._poll)
 
     def now(self, *, since: int | None = None, until: int | None = None) -> Iterator[Answer]:
-        """The answers that hold and that began from `since` to `until`; newest first. Raises Refused, Away."""
+        """The answers that hold and that began from `since` to `until`; newest
+        first. Raises Refused, Away."""
         parameters: dict[str, Any] = {"feed": self._query["feed"], "query": self._query["id"], "from": since, "to": until, "page_size": PAGE}
         found = self._connection.get("detections/", **parameters)
         while True:
@@ -75,7 +79,8 @@ class Answers:
             found = self._connection.get(f"detections/?{address.query}")
 
     def frame(self, *, since: int | None = None, until: int | None = None) -> pd.DataFrame:
-        """The answers that hold as a DataFrame, oldest first; `entities` are tuples, `end` is missing while an answer continues."""
+        """The answers that hold as a DataFrame, oldest first; `entities` are tuples, `end` is
+        missing while an answer continues."""
         import pandas as pd
 
         names = ("id", "kind", "entities", "value", "start", "end", "version", "evidence", "detected_at")

@@ -35,7 +35,8 @@ class Refused(Exception):
 
 
 class Forgotten(Refused):
-    """The server keeps the changes after this number no more: read the answers again, and follow from now on."""
+    """The server keeps the changes after this number no more: read the answers
+    again, and follow from now on."""
 
 
 class Away(ConnectionError):
@@ -43,7 +44,8 @@ class Away(ConnectionError):
 
 
 class Connection:
-    """Connections to one server, one for each thread that asks. Safe to be used by several threads."""
+    """Connections to one server, one for each thread that asks. Safe to be used by several
+    threads."""
 
     def __init__(self, url: str, token: str, *, retry_for: float, timeout: float) -> None:
         parts = urlsplit(url)
@@ -55,12 +57,14 @@ class Connection:
         self._own = threading.local()
 
     def get(self, path: str, **parameters: Any) -> Any:
-        """The JSON at a path below `/api/v1/`; parameters that are None are left out. Raises Refused, Forgotten, Away."""
+        """The JSON at a path below `/api/v1/`; parameters that are None are left out. Raises
+        Refused, Forgotten, Away."""
         given = {name: value for name, value in parameters.items() if value is not None}
         return self.request("GET", path + (f"?{urlencode(given)}" if given else ""))
 
     def request(self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None) -> Any:
-        """The JSON of an answer of 2xx. Repeats what may be repeated. Raises Refused, Forgotten, Away."""
+        """The JSON of an answer of 2xx. Repeats what may be repeated. Raises
+        Refused, Forgotten, Away."""
         give_up, pause = time.monotonic() + self._retry_for, FIRST_PAUSE_S
         while True:
             wait = pause * random.uniform(0.8, 1.2)  # noqa: S311  so that not all come back at once

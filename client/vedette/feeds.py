@@ -32,7 +32,8 @@ SHOWN = 100
 
 @dataclass(frozen=True)
 class Receipt:
-    """What became of rows: `received = appended + dead`; `late` of the appended ones came too late to count. `dead_letters`: the first refused."""
+    """What became of rows: `received = appended + dead`; `late` of the appended ones came too late
+    to count. `dead_letters`: the first refused."""
 
     received: int = 0
     appended: int = 0
@@ -54,8 +55,9 @@ class Feed:
     def send(self, rows: pd.DataFrame | Iterable[Row], *, key: str | None = None) -> Receipt:
         """Sends rows and waits until they are on the server's disk.
 
-        Columns are `entity`, `t` (an integer in the feed's unit, or a datetime), `x`, `y`, `event` and the feed's own; NaN and None are left out.
-        Sending the same rows again under the same `key` adds nothing. Raises Refused, Away; what was sent before the fault stays.
+        Columns are `entity`, `t` (an integer in the feed's unit, or a datetime), `x`, `y`, `event`
+        and the feed's own; NaN and None are left out. Sending the same rows again under the same
+        `key` adds nothing. Raises Refused, Away; what was sent before the fault stays.
         """
         key = key or uuid.uuid4().hex
         total = Receipt()
@@ -68,13 +70,15 @@ class Feed:
         return Writer(self)
 
     def head(self) -> dict[str, Any]:
-        """The feed as the API shows it: its schema, counters, how far it has been processed. Needs the scope read."""
+        """The feed as the API shows it: its schema, counters, how far it has been
+        processed. Needs the scope read."""
         found: dict[str, Any] = self._connection.get(f"feeds/{quote(self.name, safe='')}/")
         return found
 
     def _send(self, batch: list[Row], key: str) -> Receipt:
         body = gzip.compress("".join(f"{json.dumps(_plain(row))}\n" for row in batch).encode(), 1, mtime=0)
-        # The same bytes each time: that is how the server knows a repetition from another request under the same key.
+        # The same bytes each time: that is how the server knows a repetition from another
+        # request under the same key.
         headers = {"Content-Type": "application/x-ndjson", "Content-Encoding": "gzip", "Idempotency-Key": key}
         try:
             receipt = self._connection.request("POST", f"feeds/{quote(self.name, safe='')}/events", body, headers)
@@ -87,10 +91,11 @@ class Feed:
 
 
 class Writer:
-    """Collects rows and sends them in a separate thread, at most BATCH_ROWS at once, after LINGER_S at the latest.
+    """Collects rows and sends them in a separate thread, at most BATCH_ROWS at once,
+    after LINGER_S at the latest.
 
-    `put` waits while WAITING_ROWS have not been sent. Leaving the `with` block waits for all of them. What goes wrong is raised there, or by the
-    next `put`.
+    `put` waits while WAITING_ROWS have not been sent. Leaving the `with` block waits for all of
+    them. What goes wrong is raised there, or by the next `put`.
     """
 
     def __init__(self, feed: Feed) -> None:
@@ -121,7 +126,8 @@ class Writer:
         ended = False
         while not ended:
             batch, ended = self._batch()
-            # After a fault rows are taken and dropped, so that no caller waits forever: `put` raises the fault.
+            # After a fault rows are taken and dropped, so that no caller waits
+            # forever: `put` raises the fault.
             if batch and self._fault is None:
                 try:
                     self.receipt += self._feed.send(batch)

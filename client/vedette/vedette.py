@@ -12,7 +12,8 @@ NOT_FOUND = 404
 
 
 class Vedette:
-    """A server. `retry_for`: for how many seconds repeatable requests are repeated; `timeout`: the limit for one response.
+    """A server. `retry_for`: for how many seconds repeatable requests are repeated; `timeout`:
+    the limit for one response.
 
     Tokens are made on the page Account: the scope ingest sends rows, read reads answers.
     """
@@ -25,7 +26,8 @@ class Vedette:
         return Feed(self._connection, name)
 
     def answers(self, query: int | str, *, after: int | None = None, poll: float = POLL_S) -> Answers:
-        """The answers of a query, by its id or its name. Raises Refused when there is none, or several of that name."""
+        """The answers of a query, by its id or its name. Raises Refused when there is
+        none, or several of that name."""
         return Answers(self._connection, self._query(query), after=after, poll=poll)
 
     def close(self) -> None:

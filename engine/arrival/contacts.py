@@ -1,6 +1,8 @@
-"""When straight lines from outside first touch a region: in floating point, and in rational numbers where that is not precise enough.
+"""When straight lines from outside first touch a region: in floating point, and in rational numbers
+where that is not precise enough.
 
-Polygons and plane circles are exact for the doubles given; contacts with geodesic circles are found to 1e-9 of the line.
+Polygons and plane circles are exact for the doubles given; contacts with geodesic circles are
+found to 1e-9 of the line.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 NONE, SURE, OPEN = 0, 1, 2
-"""The result in floating point for a line: no contact, a contact at a fraction known well enough, or to be decided exactly."""
+"""The result in floating point for a line: no contact, a contact at a fraction known well enough,
+or to be decided exactly."""
 
 _BLOCK = 64
 _SAMPLES, _HALVINGS, _LONG = 17, 36, 2.0
@@ -32,7 +35,8 @@ _NEAR = 1e-9
 
 
 def first_contacts(region: Region, lines: Moves, geographic: bool) -> tuple[Bools, Int64s]:
-    """Which lines, all from outside, touch the region, and the times of their first contacts, to the nearest integer, half to even."""
+    """Which lines, all from outside, touch the region, and the times of their first contacts, to
+    the nearest integer, half to even."""
     touched, at = np.zeros(len(lines.t0), np.bool_), lines.t1.copy()
     over = np.abs(lines.q[:, 0]) > 180.0 if geographic else np.zeros(len(touched), np.bool_)
     near = np.flatnonzero(~over & _near(region, lines))
@@ -75,7 +79,7 @@ def _contacts(region: Region, lines: Moves) -> tuple[Bools, Int64s]:
     return touched, at
 
 
-# -- polygons ---------------------------------------------------------------------------------------------------------------------
+# -- polygons --------------------------------------------------------------------------------------
 
 
 def edges_of(region: PolygonRegion) -> Floats:
@@ -98,7 +102,8 @@ def _polygon_fractions(region: Region, lines: Moves) -> tuple[npt.NDArray[np.int
 
 @njit(cache=True, nogil=True)
 def _least_contacts(edges, boxes, p, q):  # type: ignore[no-untyped-def]
-    """(fraction, error): each line's least contact with an edge, NaN for none. `boxes` are those of blocks of edges."""
+    """(fraction, error): each line's least contact with an edge, NaN for none. `boxes` are
+    those of blocks of edges."""
     fraction, error = np.full(len(p), np.nan), np.zeros(len(p))
     for i in range(len(p)):
         px, py, qx, qy = p[i, 0], p[i, 1], q[i, 0], q[i, 1]
@@ -120,11 +125,12 @@ def _least_contacts(edges, boxes, p, q):  # type: ignore[no-untyped-def]
     return fraction, error
 
 
-# -- circles ----------------------------------------------------------------------------------------------------------------------
+# -- circles ---------------------------------------------------------------------------------------
 
 
 def _circle_fractions(region: Region, lines: Moves) -> tuple[npt.NDArray[np.int8], Floats, Floats]:
-    """The first root of |p + s (q - p) - c| = r, where it is surely there and surely not too near to an end of the line."""
+    """The first root of |p + s (q - p) - c| = r, where it is surely there and surely not too
+    near to an end of the line."""
     assert isinstance(region, CircleRegion)
     d, u = lines.q - lines.p, np.array([region.x, region.y]) - lines.p
     along, square = (d * u).sum(axis=1), (d * d).sum(axis=1)
@@ -143,7 +149,8 @@ def _circle_fractions(region: Region, lines: Moves) -> tuple[npt.NDArray[np.int8
 
 
 def _geodesic_fractions(circle: CircleRegion, lines: Moves) -> Floats:
-    """NaN for none. Lines that may graze the circle between two samples, and long ones, are searched one by one."""
+    """NaN for none. Lines that may graze the circle between two samples, and long
+    ones, are searched one by one."""
     fraction = np.full(len(lines.t0), np.nan)
     d = lines.q - lines.p
     s = np.linspace(0.0, 1.0, _SAMPLES)
@@ -159,7 +166,8 @@ def _geodesic_fractions(circle: CircleRegion, lines: Moves) -> Floats:
     crossing = np.flatnonzero(inside.any(axis=1) & ~long)
     first = np.maximum(inside[crossing].argmax(axis=1), 1)
     fraction[crossing] = _halved(lambda at: beyond(crossing, at), s[first - 1], s[first])
-    # No point of the line is nearer than its samples by more than the way between two: a degree is at most 111.7 km.
+    # No point of the line is nearer than its samples by more than the way between two: a
+    # degree is at most 111.7 km.
     grazing = ~inside.any(axis=1) & (samples.min(axis=1) <= 111_700.0 * np.hypot(d[:, 0], d[:, 1]) / (_SAMPLES - 1))
     for i in np.flatnonzero(grazing | long).tolist():
         span = geodesic_contacts(lines.p[i], lines.q[i], _geodesic(circle))
@@ -180,7 +188,7 @@ def _halved(beyond: Callable[[Floats], Floats], outside: Floats, inside: Floats)
     return inside
 
 
-# -- exactly ----------------------------------------------------------------------------------------------------------------------
+# -- exactly ---------------------------------------------------------------------------------------
 
 
 def _exact_time(region: Region, lines: Moves, i: int) -> int | None:

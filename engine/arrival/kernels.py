@@ -1,4 +1,5 @@
-"""From samples to answers: the sample from which each course is made good, and when an entity is arriving."""
+"""From samples to answers: the sample from which each course is made good, and
+when an entity is arriving."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ HITS, FALSE_ALARMS, MISSES, LEAD_OF_HITS = range(4)
 
 
 class Course(NamedTuple):
-    """By entity code: since when it is arriving (NEVER: it is not), the time of its last sample (NEVER: none), whether that was inside."""
+    """By entity code: since when it is arriving (NEVER: it is not), the time of its last sample
+    (NEVER: none), whether that was inside."""
 
     start: Ints
     last: Ints
@@ -27,7 +29,8 @@ class Course(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def bases(entity: Any, t: Ints, over: int) -> Ints:
-    """For samples in (entity, t) with distinct times, the index of the entity's first sample in [t - over, t); -1 if there is none."""
+    """For samples in (entity, t) with distinct times, the index of the entity's first sample in [t
+    - over, t); -1 if there is none."""
     base_of = np.full(len(t), -1, np.int64)
     first = 0
     for i in range(len(t)):
@@ -42,10 +45,12 @@ def bases(entity: Any, t: Ints, over: int) -> Ints:
 
 @njit(cache=True, nogil=True)
 def followed(entity: Any, t: Ints, inside: Any, predicts: Any, course: Course, gap: int, watermark: int, record: Ints) -> Any:
-    """Signed facts (entity, start, end, prediction, entered, weight) after samples in (entity, t) and the passing of time.
+    """Signed facts (entity, start, end, prediction, entered, weight) after samples in (entity,
+    t) and the passing of time.
 
-    `prediction` is the place of the sample that makes it, or SENT; `entered` that of the sample inside with which the answer ends, or -1. All that
-    is open when the step begins was asserted, and all that is open in the end is. `course` and `record` move on.
+    `prediction` is the place of the sample that makes it, or SENT; `entered` that of the sample
+    inside with which the answer ends, or -1. All that is open when the step begins was asserted,
+    and all that is open in the end is. `course` and `record` move on.
     """
     codes = len(course.last)
     room = 2 * len(t) + 3 * codes

@@ -1,4 +1,5 @@
-"""Predicted arrivals: one keyed stage, each entity separately. Each query's state is separate, by its position in the index."""
+"""Predicted arrivals: one keyed stage, each entity separately. Each query's state is separate, by
+its position in the index."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ class Samples(NamedTuple):
 
 
 class Predictions(NamedTuple):
-    """Rows of an answer's evidence: the sample `from` which the course is made good, the one it is made `at`, and what is `expected`."""
+    """Rows of an answer's evidence: the sample `from` which the course is made good, the one it is
+    made `at`, and what is `expected`."""
 
     t: Ints  # (n, 3): from, at, expected
     seq: Ints
@@ -76,9 +78,11 @@ class ArrivalIndex:
 
 @dataclass
 class Arriving:
-    """State of one query: samples from which later courses may be made good, unexpired tuples, and by entity code what holds.
+    """State of one query: samples from which later courses may be made good, unexpired tuples, and
+    by entity code what holds.
 
-    `sent[e]` was asserted of an entity that is arriving. `work`: lines drawn, lines that touch. `record` as _RECORD.
+    `sent[e]` was asserted of an entity that is arriving. `work`: lines drawn, lines that
+    touch. `record` as _RECORD.
     """
 
     kept: Samples = _NO_SAMPLES
@@ -188,7 +192,8 @@ def _tuples(specification: ArrivalSpecification, batch: Batch) -> Samples:
 
 
 def _decided(query_state: Arriving, new: Samples, watermark: int) -> Samples:
-    """The samples whose time is over, by entity and time; the others wait: of equal times the last in arrival counts."""
+    """The samples whose time is over, by entity and time; the others wait: of equal times
+    the last in arrival counts."""
     rows = _joined([query_state.waiting, new])
     over = rows.t < watermark
     query_state.waiting, rows = rows.take(~over), rows.take(over)
@@ -199,7 +204,8 @@ def _decided(query_state: Arriving, new: Samples, watermark: int) -> Samples:
 
 
 def _with_bases(specification: ArrivalSpecification, query_state: Arriving, new: Samples) -> tuple[Samples, Samples]:
-    """(the samples from which the courses of the new ones are made good: a sample itself if it has none, the new ones); updates the state."""
+    """(the samples from which the courses of the new ones are made good: a sample itself if it has
+    none, the new ones); updates the state."""
     moving = np.zeros(len(query_state.course.last), np.bool_)
     moving[new.entity] = True
     again = moving[query_state.kept.entity]

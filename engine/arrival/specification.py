@@ -15,7 +15,8 @@ SPANS = ("within", "over", "gap")
 
 @dataclass(frozen=True)
 class ArrivalSpecification:
-    """Who will be in `region` within the next `within`, by the course and speed made good `over` the time before; a report is valid for `gap`."""
+    """Who will be in `region` within the next `within`, by the course and speed made good `over`
+    the time before; a report is valid for `gap`."""
 
     name: str
     where: Conditions
@@ -26,7 +27,8 @@ class ArrivalSpecification:
 
 
 def check(document: Mapping[str, Any], context: Context) -> ArrivalSpecification:
-    """The specification of a document. Faults are noted in `context`; then the result must not be used."""
+    """The specification of a document. Faults are noted in `context`; then
+    the result must not be used."""
     context.object(document, required=("family", "region", *SPANS), optional=COMMON_KEYS)
     where = context.at("where").where(document.get("where", []))
     region = context.at("region").region(document["region"]) if "region" in document else None

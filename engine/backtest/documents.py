@@ -60,7 +60,8 @@ def read_feed(path: Path) -> Feed:
 
 
 def read_regions(path: Path | None, feed: Feed) -> dict[str, Any]:
-    """Name to region document: the features of a GeoJSON file, or a plain object. All are checked. Raises Stop."""
+    """Name to region document: the features of a GeoJSON file, or a plain object. All
+    are checked. Raises Stop."""
     if path is None:
         return {}
     document = read_json(path)
@@ -87,7 +88,8 @@ def read_regions(path: Path | None, feed: Feed) -> dict[str, Any]:
 
 
 def read_queries(paths: Sequence[Path], feed: Feed, regions: Mapping[str, Any]) -> tuple[dict[str, Mapping[str, Any]], list[RegisteredQuery]]:
-    """(document by query name, checked queries). A query's name is that of its document, else of its file. Raises Stop with all faults."""
+    """(document by query name, checked queries). A query's name is that of its document, else of
+    its file. Raises Stop with all faults."""
     from engine.derive import graph_faults, sources_of
     from engine.operator import RegisteredQuery
     from engine.specification import check

@@ -69,7 +69,8 @@ def backtest(options: argparse.Namespace) -> None:
 
 
 def _say_what_did_not_count(run: Run) -> None:
-    """Rows that no query saw, on standard error: otherwise an answer that lacks them would look complete."""
+    """Rows that no query saw, on standard error: otherwise an answer that lacks
+    them would look complete."""
     if run.counts.dead or run.counts.late:
         letters = run.options.dead_letters
         where = f"{letters} has them with their reasons" if letters else "--dead-letters FILE writes them with their reasons"
@@ -116,7 +117,8 @@ def _refused(run: Run, refused: Sequence[DeadLetter], letters: DeadLetterFile | 
 
 
 def _delivered(run: Run, pieces: Iterable[Piece], letters: DeadLetterFile | None) -> Iterator[pa.Table]:
-    """Checked rows in the order of delivery, without those from the future if the feed bounds them."""
+    """Checked rows in the order of delivery, without those from the future if the feed bounds
+    them."""
     from engine.sources.delivery import Shuffle, by_arrival
 
     tables = by_arrival(pieces) if run.options.arrival is not None else (piece.rows for piece in pieces)
@@ -128,7 +130,8 @@ def _delivered(run: Run, pieces: Iterable[Piece], letters: DeadLetterFile | None
 
 
 def _not_from_the_future(run: Run, tables: Iterable[pa.Table], letters: DeadLetterFile | None) -> Iterator[pa.Table]:
-    """The rows that move the clock by no more than the feed allows. They are judged before a shuffle, as their order is the file's."""
+    """The rows that move the clock by no more than the feed allows. They are judged before a
+    shuffle, as their order is the file's."""
     from engine.sources.delivery import beyond_clock
 
     for rows, refused in beyond_clock(tables, run.feed):

@@ -44,7 +44,8 @@ def statistics(run: Run, runtime: Runtime, written: Mapping[str, int], seconds: 
 def _query_statistics(
     query: RegisteredQuery, queries: Mapping[str, int], counters: Mapping[str, Mapping[str, int]], answers: int, family: str
 ) -> dict[str, Any]:
-    """A query's answers and the work of the operator that evaluates it together with those of `shared_by` queries; `queries` are there by family.
+    """A query's answers and the work of the operator that evaluates it together with those of
+    `shared_by` queries; `queries` are there by family.
 
     What a counter called `name@query` counts is that query's alone.
     """

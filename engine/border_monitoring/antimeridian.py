@@ -1,7 +1,8 @@
 """Passes of moves over the antimeridian.
 
-A move between two longitudes more than 180 degrees apart goes the short way, over the antimeridian: straight in latitude and unwrapped
-longitude. Such moves are rare, so each is compared with all regions that want passes, in rational numbers.
+A move between two longitudes more than 180 degrees apart goes the short way, over the antimeridian:
+straight in latitude and unwrapped longitude. Such moves are rare, so each is compared with all
+regions that want passes, in rational numbers.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ def _latitudes(shape: Shape) -> tuple[float, float]:
 
 
 def _polygon_span(moves: Moves, i: int, shape: Shape) -> tuple[Fraction, Fraction] | None:
-    """First and last fraction of the move in the polygon; null when a sample is inside or the move does not touch it."""
+    """First and last fraction of the move in the polygon; null when a sample is inside or
+    the move does not touch it."""
     assert isinstance(shape, Polygon)
     p, q = moves.p[i], moves.q[i]
     if in_polygon(shape.edges, 0, len(shape.edges), p[0], p[1]) or in_polygon(shape.edges, 0, len(shape.edges), q[0], q[1]):

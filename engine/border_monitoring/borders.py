@@ -1,16 +1,21 @@
-"""The borders of regions in nested uniform grids, whose cells list the borders that pass through them.
+"""The borders of regions in nested uniform grids, whose cells list the
+borders that pass through them.
 
-A region can change its answer between two samples only if the straight move between them meets its border, so a move walks the
-cells it touches and looks at the borders listed there; everything else is untouched, for any number of regions.
+A region can change its answer between two samples only if the straight move between them meets its
+border, so a move walks the cells it touches and looks at the borders listed there; everything else
+is untouched, for any number of regions.
 
-A **border item** is one edge of a polygon, one rectangle, or one circle. A cell with many items holds a finer grid of its own, so
-cells adapt to polygons of many vertices and to crowded places, and memory follows the length of the borders, not the area.
+A **border item** is one edge of a polygon, one rectangle, or one circle. A cell with many items
+holds a finer grid of its own, so cells adapt to polygons of many vertices and to crowded places,
+and memory follows the length of the borders, not the area.
 
-Correctness of the walk: a meeting point P of a move and an item lies in exactly one cell of each grid (indices are monotone functions of
-the coordinates, clamped). Both the filling and the walk take all cells touched by the item or move widened by `pad`, which exceeds the
-rounding of the interval arithmetic; hence both take the cell of P.
+Correctness of the walk: a meeting point P of a move and an item lies in exactly one cell of each
+grid (indices are monotone functions of the coordinates, clamped). Both the filling and the walk
+take all cells touched by the item or move widened by `pad`, which exceeds the rounding of the
+interval arithmetic; hence both take the cell of P.
 
-References: [BMQ] 4.1 (region segments) carried to the plane; research notes, border grid with crossing parity.
+References: [BMQ] 4.1 (region segments) carried to the plane; research notes, border
+grid with crossing parity.
 """
 
 from __future__ import annotations
@@ -40,12 +45,14 @@ Ints = npt.NDArray[np.int32]
 class Borders(NamedTuple):
     """Immutable index of the borders of all regions of one tuple class.
 
-    Shapes: n items, g grids, c cells. `coordinates[i]` is (ax, ay, bx, by) of an edge with the region on its left, (west, south,
-    -east, -north) of a rectangle, (centre x, centre y, radius, row in `circles`) of a circle. Items of one region are contiguous:
-    region r (position given by the caller) owns items `region_items[r]` to `region_items[r + 1]`.
-    `grid_boxes[g]` is (x0, y0, cell width, cell height, and their inverses); `grid_sizes[g]` is (columns, rows, first cell, how many cells
-    descend). Cell k lists `cell_items[cell_first[k]:cell_first[k + 1]]`, a rectangle i as ~i; or it descends into grid `cell_grid[k]` when that
-    is not -1, and lists nothing. So what the cells of a stretch of a row list lies in one piece.
+    Shapes: n items, g grids, c cells. `coordinates[i]` is (ax, ay, bx, by) of an edge with the
+    region on its left, (west, south, -east, -north) of a rectangle, (centre x, centre y, radius,
+    row in `circles`) of a circle. Items of one region are contiguous: region r (position given by
+    the caller) owns items `region_items[r]` to `region_items[r + 1]`. `grid_boxes[g]` is (x0, y0,
+    cell width, cell height, and their inverses); `grid_sizes[g]` is (columns, rows, first cell, how
+    many cells descend). Cell k lists `cell_items[cell_first[k]:cell_first[k + 1]]`, a rectangle i
+    as ~i; or it descends into grid `cell_grid[k]` when that is not -1, and lists nothing. So what
+    the cells of a stretch of a row list lies in one piece.
     """
 
     kinds: npt.NDArray[np.int8]
@@ -69,7 +76,8 @@ class Borders(NamedTuple):
 
 @njit(cache=True, nogil=True, inline="always")
 def place(value, origin, density, count):  # type: ignore[no-untyped-def]
-    """Clamped cell number of a coordinate along one axis; `density` is cells for each unit of length."""
+    """Clamped cell number of a coordinate along one axis; `density` is
+    cells for each unit of length."""
     position = (value - origin) * density
     if not position > 0.0:
         return 0
@@ -80,7 +88,8 @@ def place(value, origin, density, count):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True, inline="always")
 def row_span(segment, box, columns, row, pad):  # type: ignore[no-untyped-def]
-    """(first, last) column of the cells of `row` that the segment (ax, ay, bx, by) may touch; last < first when none.
+    """(first, last) column of the cells of `row` that the segment (ax, ay, bx, by) may
+    touch; last < first when none.
 
     `box` is the grid's row of `Borders.grid_boxes`, as a tuple.
     """
@@ -105,9 +114,11 @@ def row_span(segment, box, columns, row, pad):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _circle_touches(row, circles, geodesic, west, south, east, north):  # type: ignore[no-untyped-def]
-    """Whether the border of a circle may pass through a box. May have false positives, never false negatives."""
+    """Whether the border of a circle may pass through a box. May have false
+    positives, never false negatives."""
     if geodesic:
-        # Every point of the box is within `reach` of its middle: the box is at most this wide on the widest parallel it holds.
+        # Every point of the box is within `reach` of its middle: the box is at most this wide on
+        # the widest parallel it holds.
         lat = 0.0 if south < 0.0 < north else min(abs(south), abs(north))
         reach = 0.5 * (111.4e3 * (east - west) * np.cos(np.radians(lat)) + 111.8e3 * (north - south)) + 1.0
         x, y, z = earth_centred(0.5 * (west + east), min(max(0.5 * (south + north), -90.0), 90.0))
@@ -127,7 +138,8 @@ def _circle_touches(row, circles, geodesic, west, south, east, north):  # type: 
 
 @njit(cache=True, nogil=True)
 def _touched_cells(items, kinds, coordinates, circles, bounds, box, columns, rows, pad):  # type: ignore[no-untyped-def]
-    """(cells, items): every pair of a cell of the grid and an item whose border may touch it, items in the given order."""
+    """(cells, items): every pair of a cell of the grid and an item whose border may touch it,
+    items in the given order."""
     frame = box[0], box[1], box[2], box[3], box[4], box[5]
     x0, y0, width, height, across, upwards = frame
     cells = np.empty(len(items) * 2 + 16, np.int32)
@@ -176,7 +188,8 @@ class _Filler:
         self.cells = 0
 
     def fill(self, items: Ints, box: tuple[float, float, float, float], depth: int) -> int:
-        """Add a grid over `box` (west, south, east, north) for `items` and finer ones where they pay; its number, -1 if it does not pay."""
+        """Add a grid over `box` (west, south, east, north) for `items` and finer ones where they
+        pay; its number, -1 if it does not pay."""
         columns, rows = self._size(items, box, depth)
         frame, cells, found = self._list_cells(items, box, columns, rows)
         if depth == 0 and len(found) > _LISTED * len(items):
@@ -215,7 +228,8 @@ class _Filler:
         return frame, *_touched_cells(items, self.kinds, self.coordinates, self.circles, self.bounds, np.array(frame), columns, rows, self.pad)
 
     def _size(self, items: Ints, box: tuple[float, float, float, float], depth: int) -> tuple[int, int]:
-        """Columns and rows: about as many cells as items, square ones, so that a mean item touches few cells."""
+        """Columns and rows: about as many cells as items, square ones, so that a
+        mean item touches few cells."""
         limit = 1024 if depth == 0 else 32
         wanted = max(1.0, float(np.sqrt(len(items)))) * (1.5 if depth == 0 else 1.0)
         width, height = box[2] - box[0], box[3] - box[1]
@@ -224,7 +238,8 @@ class _Filler:
 
 
 def build_borders(shapes: Sequence[Shape], passes_wanted: Sequence[bool]) -> Borders:
-    """Index over the borders of `shapes`; `passes_wanted[r]`: report moves that touch region r between two outside samples.
+    """Index over the borders of `shapes`; `passes_wanted[r]`: report moves that touch region r
+    between two outside samples.
 
     A rectangle whose passes are wanted must be given as a Polygon.
     """
@@ -270,7 +285,8 @@ def build_borders(shapes: Sequence[Shape], passes_wanted: Sequence[bool]) -> Bor
 
 
 def _circle_row(circle: Circle) -> tuple[tuple[float, float, float, float], tuple[float, ...]]:
-    """Bounding box of a circle and its row in `Borders.circles`: x, y, radius, earth-centred middle, squared chord limits."""
+    """Bounding box of a circle and its row in `Borders.circles`: x, y, radius, earth-centred
+    middle, squared chord limits."""
     if circle.geodesic:
         near, far = chord_limits(circle.radius)
         row = (circle.x, circle.y, circle.radius, *earth_centred(circle.x, circle.y), near, far)
@@ -280,7 +296,8 @@ def _circle_row(circle: Circle) -> tuple[tuple[float, float, float, float], tupl
 
 
 def _frame(bounds: Floats) -> tuple[tuple[float, float, float, float], float]:
-    """Box around all items, never flat, and the pad that covers the rounding of coordinates in it."""
+    """Box around all items, never flat, and the pad that covers the
+    rounding of coordinates in it."""
     west, south = bounds[:, 0].min(), bounds[:, 1].min()
     east, north = bounds[:, 2].max(), bounds[:, 3].max()
     magnitude = max(abs(west), abs(south), abs(east), abs(north), 1e-100)

@@ -1,14 +1,15 @@
 """Sorted bounds with the partner end beside each bound: the index of ranges and of wide rectangles.
 
-All bounds of one dimension are sorted. A value that moves from v0 to v1 changes the answer only of the queries whose bounds lie between
-the two; with the other end of its query beside it each bound decides by itself (it counts iff the other end was not crossed as well), so
-no set difference is formed.
-In d dimensions a query whose bounds are crossed in several of them is reported in the first only, and the check of the other
-dimensions stops at the first that refutes.
+All bounds of one dimension are sorted. A value that moves from v0 to v1 changes the answer only of
+the queries whose bounds lie between the two; with the other end of its query beside it each bound
+decides by itself (it counts iff the other end was not crossed as well), so no set difference is
+formed. In d dimensions a query whose bounds are crossed in several of them is reported in the first
+only, and the check of the other dimensions stops at the first that refutes.
 
 All ranges are half-open `[low, high)`; a closed end becomes the next double above it.
 
-References: [BMQ] 4.1, 4.3 (RS list, Lemma 1), 5.3 (cross-check, Fig. 6). Departure: partner bounds instead of differences of sets.
+References: [BMQ] 4.1, 4.3 (RS list, Lemma 1), 5.3 (cross-check, Fig. 6). Departure: partner bounds
+instead of differences of sets.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ Ints = npt.NDArray[np.int32]
 
 
 class MoveColumns(NamedTuple):
-    """The moves of m tuples: from `before[i]` to `after[i]`, arrays (m, d); `before[i]` is valid where `known[i]`."""
+    """The moves of m tuples: from `before[i]` to `after[i]`, arrays (m, d); `before[i]`
+    is valid where `known[i]`."""
 
     before: Floats
     after: Floats
@@ -40,11 +42,14 @@ class MoveColumns(NamedTuple):
 class Bounds(NamedTuple):
     """Immutable index over n boxes in d dimensions.
 
-    Dimension j owns the entries `first[j]` to `first[j + 1]` of `bound` (ascending), `partner` (the other end) and `owner` (box k as k for its
-    lower end, ~k for its upper). `directory[j]` gives, for each of its equal-width slots from `origin[j]` on, the first entry at or above the
-    slot's start. For the cross-check `across_low` and `across_high` have the ends in the dimension after j (cyclically) of each entry, which
-    refutes most crossings without a jump in memory; in three dimensions and more the rest looks into `low`, `high` (n, d), and `partner` is empty.
-    Unbounded ends are infinite. Columns of entries that are compared in lanes have `LANES` more, with any values, at their ends.
+    Dimension j owns the entries `first[j]` to `first[j + 1]` of `bound` (ascending), `partner`
+    (the other end) and `owner` (box k as k for its lower end, ~k for its upper). `directory[j]`
+    gives, for each of its equal-width slots from `origin[j]` on, the first entry at or above the
+    slot's start. For the cross-check `across_low` and `across_high` have the ends in the dimension
+    after j (cyclically) of each entry, which refutes most crossings without a jump in memory; in
+    three dimensions and more the rest looks into `low`, `high` (n, d), and `partner` is empty.
+    Unbounded ends are infinite. Columns of entries that are compared in lanes have `LANES` more,
+    with any values, at their ends.
     """
 
     low: Floats
@@ -65,7 +70,8 @@ class Bounds(NamedTuple):
 
 
 def build_bounds(low: Floats, high: Floats) -> Bounds:
-    """Index over the boxes `[low, high)`, arrays (n, d). A box empty in some dimension is never entered."""
+    """Index over the boxes `[low, high)`, arrays (n, d). A box empty in some
+    dimension is never entered."""
     n, d = low.shape
     alive = (low < high).all(axis=1)
     first = [0]
@@ -112,7 +118,8 @@ def build_bounds(low: Floats, high: Floats) -> Bounds:
 
 
 def _slot_of(values: Floats, origin: float, scale: float, slots: int) -> npt.NDArray[np.int64]:
-    """Slots of values; the same arithmetic as in the kernel, so that equal values always meet in one slot."""
+    """Slots of values; the same arithmetic as in the kernel, so that equal
+    values always meet in one slot."""
     return np.minimum(np.maximum((values - origin) * scale, 0.0), slots).astype(np.int64)
 
 
@@ -122,9 +129,11 @@ def _with_room(entries: npt.NDArray[N]) -> npt.NDArray[N]:
 
 @dataclass
 class Crossed:
-    """Output buffers of `bound_crossings`: the same memory for every call, because touching new memory costs as much as the search.
+    """Output buffers of `bound_crossings`: the same memory for every call, because touching new
+    memory costs as much as the search.
 
-    Of the first m moves, move i has crossed `boxes[last[i - 1]:last[i]]` (from 0 for i = 0): box k as k when it is entered, as ~k when it is left.
+    Of the first m moves, move i has crossed `boxes[last[i - 1]:last[i]]` (from 0 for i = 0): box k
+    as k when it is entered, as ~k when it is left.
     """
 
     last: Ints = field(default_factory=lambda: np.empty(0, np.int32))
@@ -146,9 +155,11 @@ class Crossed:
 
 @kernel()
 def crossings(begin: Any, n: Any, moves: Any, index: Any, last: Any, boxes: Any, work: Any) -> Any:
-    """Boxes entered and left by the `moves` from row `begin` on, appended after the first `n` of `boxes`; returns (next row, crossings).
+    """Boxes entered and left by the `moves` from row `begin` on, appended after the first `n` of
+    `boxes`; returns (next row, crossings).
 
-    `index` are `Bounds`. When `boxes` is full it stops before the row that did not fit. Adds to `work[1]` the bounds read.
+    `index` are `Bounds`. When `boxes` is full it stops before the row that did not fit. Adds to
+    `work[1]` the bounds read.
     """
     d = index.low.shape[1]
     for i in range(begin, len(moves.before)):
@@ -202,33 +213,36 @@ def _first_above(index: Any, j: Any, value: Any) -> Any:
 
 @kernel(inline=True)
 def _crossed(index: Any, moves: Any, i: Any, j: Any, k: Any) -> Any:
-    """Which of the entries of dimension j from k on, all between the move's ends, count as crossed, as bits; in three dimensions and more the caller
-    asks for the others too."""
+    """Which of the entries of dimension j from k on, all between the move's ends, count as crossed,
+    as bits; in three dimensions and more the caller asks for the others too."""
     d = index.low.shape[1]
     v0, v1 = moves.before[i, j], moves.after[i, j]
     other = j + 1 if j + 1 < d else 0
     was_other, now_other = moves.before[i, other], moves.after[i, other]
     crossed = np.int64(-1)
     if d == 2 and j == 1:
-        # A crossing in both dimensions is asserted by the first: the second requires the other one to hold throughout.
+        # A crossing in both dimensions is asserted by the first: the second requires the
+        # other one to hold throughout.
         crossed = at_most(index.across_low, k, min(was_other, now_other)) & ~at_most(index.across_high, k, max(was_other, now_other))
     elif d > 1:
-        # Upwards a lower end is entered, downwards an upper one. An entering move must be inside the other bounds now, a leaving one before.
+        # Upwards a lower end is entered, downwards an upper one. An entering move must be inside
+        # the other bounds now, a leaving one before.
         lower, upper = (now_other, was_other) if v1 > v0 else (was_other, now_other)
         ends = below(index.owner, k, np.int32(0))
         crossed = (ends | (at_most(index.across_low, k, lower) & ~at_most(index.across_high, k, lower))) & (
             ~ends | (at_most(index.across_low, k, upper) & ~at_most(index.across_high, k, upper))
         )
     if d < 3:
-        # A lower end's partner is above its bound, an upper end's below it: either way the crossing counts iff the partner was not crossed too.
+        # A lower end's partner is above its bound, an upper end's below it: either way the crossing
+        # counts iff the partner was not crossed too.
         crossed &= at_most(index.partner, k, min(v0, v1)) | ~at_most(index.partner, k, max(v0, v1))
     return crossed
 
 
 @kernel(inline=True)
 def _is_first(index: Any, moves: Any, i: Any, j: Any, crossed: Any) -> Any:
-    """Whether the move is inside the box in every dimension after it enters, before it leaves; and on the other side of it in no dimension before j,
-    where that has been reported."""
+    """Whether the move is inside the box in every dimension after it enters, before it leaves; and
+    on the other side of it in no dimension before j, where that has been reported."""
     box = crossed ^ (crossed >> 31)
     for e in range(index.low.shape[1]):
         inner = moves.after[i, e] if crossed >= 0 else moves.before[i, e]
@@ -241,7 +255,8 @@ def _is_first(index: Any, moves: Any, i: Any, j: Any, crossed: Any) -> Any:
 
 
 def bound_crossings(index: Bounds, moves: MoveColumns, work: npt.NDArray[np.int64], crossed: Crossed) -> tuple[Ints, Ints]:
-    """(last, boxes) of all crossings of the moves, views of `crossed`, where they are described; see `crossings`."""
+    """(last, boxes) of all crossings of the moves, views of `crossed`, where they are
+    described; see `crossings`."""
     crossed.reserve(len(moves.after))
     row, n = 0, 0
     while True:

@@ -1,4 +1,5 @@
-"""In and out events of one tuple class in one batch: from tuples to (row, monitor, in or out, time)."""
+"""In and out events of one tuple class in one batch: from tuples to (row,
+monitor, in or out, time)."""
 
 from __future__ import annotations
 
@@ -37,8 +38,8 @@ _GREATEST = np.finfo(np.float64).max
 class CrossingEvents:
     """Events in the order of the batch's rows, n of them, an in of a pass right before its out.
 
-    `row`: the batch's row of the tuple that reveals the event; `inward` 1 in, 0 out; `passing`: the two samples are both outside.
-    `before_*`: the tuple before (x, y, t, seq), for evidence.
+    `row`: the batch's row of the tuple that reveals the event; `inward` 1 in, 0 out; `passing`: the
+    two samples are both outside. `before_*`: the tuple before (x, y, t, seq), for evidence.
     """
 
     row: Int64s
@@ -67,12 +68,14 @@ def concat_events(parts: Sequence[CrossingEvents]) -> CrossingEvents:
 
 
 CELLS, CANDIDATES, TUPLES, EVENTS = range(4)
-"""Places of a work counter array: cells walked, border items and bounds looked at, tuples seen, events found."""
+"""Places of a work counter array: cells walked, border items and bounds looked at,
+tuples seen, events found."""
 
 
 @dataclass
 class ClassState:
-    """State of one class: the last tuples, and the pairs of its monitors with options. `crossed` and `met` are working memory."""
+    """State of one class: the last tuples, and the pairs of its monitors with options. `crossed`
+    and `met` are working memory."""
 
     last: LastTuples
     pairs: Pairs | None
@@ -83,7 +86,8 @@ class ClassState:
 def class_events(
     tuples: TupleClass, state: ClassState, batch: Batch, watermark: int, geographic: bool, work: Int64s
 ) -> tuple[CrossingEvents | None, WatchedEvents | None]:
-    """Events of the class in this batch, of monitors without and with options; advances its state. Null if there are none."""
+    """Events of the class in this batch, of monitors without and with options; advances its
+    state. Null if there are none."""
     crossings = _moves_of(tuples, state, batch, geographic, work) if len(batch) else None
     if tuples.watches is None or state.pairs is None:
         return (None if crossings is None else crossings[1]), None
@@ -105,7 +109,8 @@ _NO_ROWS = np.empty(0, np.int32)
 def _moves_of(
     tuples: TupleClass, state: ClassState, batch: Batch, geographic: bool, work: Int64s
 ) -> tuple[Tuples, CrossingEvents | None, Ints] | None:
-    """The batch's tuples with those before, the raw events, and their rows among the tuples; null when the batch has no tuple."""
+    """The batch's tuples with those before, the raw events, and their rows among the tuples; null
+    when the batch has no tuple."""
     rows, values = _tuples_of(tuples, batch)
     if len(values) == 0:
         return None
@@ -171,7 +176,8 @@ def _tuples_of(tuples: TupleClass, batch: Batch) -> tuple[Int64s | None, Floats]
 
 
 def _within_doubles(values: Floats) -> Floats:
-    """Infinite readings as the greatest doubles, which lie in every unbounded half-open range like them."""
+    """Infinite readings as the greatest doubles, which lie in every unbounded
+    half-open range like them."""
     return np.clip(values, -_GREATEST, _GREATEST) if np.isinf(values).any() else values
 
 

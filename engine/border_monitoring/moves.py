@@ -1,11 +1,15 @@
-"""Which regions a straight move enters, leaves or passes: the walk over the cells of `borders.Borders`.
+"""Which regions a straight move enters, leaves or passes: the walk over the
+cells of `borders.Borders`.
 
-A polygon's answer changes iff the move crosses its border an odd number of times; edges have the region on their left, so the sum of the
-signs of the crossings is the answer's change and no polygon is ever tested whole. A vertex exactly on the line of the move counts as
-lying on its left, which is a consistent infinitely small shift. The shift is harmless unless a sample lies exactly on the border; then
-the sample is inside (regions are closed) and the other one is located by itself, with exact signs throughout.
+A polygon's answer changes iff the move crosses its border an odd number of times; edges have the
+region on their left, so the sum of the signs of the crossings is the answer's change and no
+polygon is ever tested whole. A vertex exactly on the line of the move counts as lying on its left,
+which is a consistent infinitely small shift. The shift is harmless unless a sample lies exactly on
+the border; then the sample is inside (regions are closed) and the other one is located by itself,
+with exact signs throughout.
 
-References: research notes, crossing parity on the segment; [BMQ] 4.3 for the idea of visiting only what lies between two samples.
+References: research notes, crossing parity on the segment; [BMQ] 4.3 for the idea of visiting only
+what lies between two samples.
 """
 
 from __future__ import annotations
@@ -24,7 +28,8 @@ from engine.index.geodesic import earth_centred
 from engine.index.lanes import box_holds
 
 OUT, IN, PASS, UNSURE = 0, 1, 2, 3
-"""Codes of a meeting: left, entered, touched between two outside samples, to be decided by exact geodesics."""
+"""Codes of a meeting: left, entered, touched between two outside samples, to be
+decided by exact geodesics."""
 
 _FROM_ON, _TO_ON = 1, 2
 _EPSILON = 2.0**-52
@@ -34,8 +39,8 @@ _EPSILON = 2.0**-52
 def contact(ax, ay, bx, by, px, py, qx, qy):  # type: ignore[no-untyped-def]
     """How the closed edge a-b meets the closed move p-q: (met, sign, on, first, last, error).
 
-    `sign`: +1 entering, -1 leaving, 0 not a crossing; `on`: which samples lie on the edge; `first` and `last`: least and greatest
-    fraction of the move on the edge, each within `error`.
+    `sign`: +1 entering, -1 leaving, 0 not a crossing; `on`: which samples lie on the edge; `first`
+    and `last`: least and greatest fraction of the move on the edge, each within `error`.
     """
     a = orientation(px, py, qx, qy, ax, ay)
     b = orientation(px, py, qx, qy, bx, by)
@@ -66,7 +71,8 @@ def contact(ax, ay, bx, by, px, py, qx, qy):  # type: ignore[no-untyped-def]
         s = (u - v) / across
         error = 4.0 * _EPSILON * (abs(u) + abs(v) + abs(s) * (abs(f) + abs(g))) / abs(across)
         return True, sign, on, s, s, error
-    # A vertex on the line of the move: its place on the longer axis is exact up to one rounding each.
+    # A vertex on the line of the move: its place on the longer axis is
+    # exact up to one rounding each.
     if abs(dx) >= abs(dy):
         sa = (ax - px) / dx
         sb = (bx - px) / dx
@@ -82,7 +88,8 @@ def contact(ax, ay, bx, by, px, py, qx, qy):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _circle_meeting(row, circles, geodesic, wanted, px, py, qx, qy):  # type: ignore[no-untyped-def]
-    """Code of a move and a circle, or -1 for nothing; UNSURE leaves the decision to exact arithmetic outside the kernel."""
+    """Code of a move and a circle, or -1 for nothing; UNSURE leaves the decision to exact
+    arithmetic outside the kernel."""
     if geodesic:
         x, y, z = earth_centred(px, py)
         before = (x - circles[row, 3]) ** 2 + (y - circles[row, 4]) ** 2 + (z - circles[row, 5]) ** 2
@@ -117,7 +124,8 @@ def _circle_meeting(row, circles, geodesic, wanted, px, py, qx, qy):  # type: ig
 
 @njit(cache=True, nogil=True)
 def _sort_by(keys, count, order):  # type: ignore[no-untyped-def]
-    """Fill `order[:count]` with the positions of `keys[:count]` by key. A move has few contacts: insertion, but not beyond."""
+    """Fill `order[:count]` with the positions of `keys[:count]` by key. A move has few contacts:
+    insertion, but not beyond."""
     if count > 48:
         order[:count] = np.argsort(keys[:count])
         return
@@ -130,7 +138,8 @@ def _sort_by(keys, count, order):  # type: ignore[no-untyped-def]
 
 
 class Meetings(NamedTuple):
-    """Columns that meetings are written to: row of the move, region, code, and (first, last, error) as fractions of the move for a PASS."""
+    """Columns that meetings are written to: row of the move, region, code, and (first, last, error)
+    as fractions of the move for a PASS."""
 
     row: npt.NDArray[np.int32]
     region: npt.NDArray[np.int32]
@@ -151,13 +160,15 @@ class Contacts(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def meetings(begin, n, moves, borders, out, work):  # type: ignore[no-untyped-def]  # noqa: C901, PLR0915 -- in parts it takes 1.3 times as long
-    """Meetings of the `moves` from row `begin` on with regions, appended after the first n of `out`; (next row, meetings).
+    """Meetings of the `moves` from row `begin` on with regions, appended after the first n of
+    `out`; (next row, meetings).
 
-    Rows ascend, a row and a region have at most one meeting. When the output is full it stops before the row that did not fit (arrays that
-    grow in here would cost 200 ns a move: measured). Adds to `work`: cells walked, border items looked at.
+    Rows ascend, a row and a region have at most one meeting. When the output is full it stops
+    before the row that did not fit (arrays that grow in here would cost 200 ns a move: measured).
+    Adds to `work`: cells walked, border items looked at.
     """
-    # The walk is one body: an array that is passed on, or taken out of a tuple, within the loop has its references counted each time (in parts
-    # it took 17 times as long: measured).
+    # The walk is one body: an array that is passed on, or taken out of a tuple, within the loop has
+    # its references counted each time (in parts it took 17 times as long: measured).
     before, after, known = moves
     kinds, coordinates, regions, _, circles, passes_wanted, grid_boxes, grid_sizes, cell_first, cell_items, cell_grid, pad = borders
     out_row, out_region, out_code, _ = out
@@ -217,7 +228,8 @@ def meetings(begin, n, moves, borders, out, work):  # type: ignore[no-untyped-de
                 for k in range(start, stop):
                     listed = np.int64(cell_items[k])
                     if listed < 0:
-                        # Written always, counted when it changes and is new: no branch to mispredict.
+                        # Written always, counted when it changes and is
+                        # new: no branch to mispredict.
                         item = ~listed
                         now = box_holds(coordinates, item, qx, qy)
                         out_row[n] = i
@@ -260,7 +272,8 @@ def meetings(begin, n, moves, borders, out, work):  # type: ignore[no-untyped-de
 
 @njit(cache=True, nogil=True)
 def _polygon_meetings(i, n, move, borders, contacts, order, touched, out):  # type: ignore[no-untyped-def]
-    """The meetings of move i with polygons, appended after the first n of `out`; returns their number, -1 if there is no room.
+    """The meetings of move i with polygons, appended after the first n of `out`; returns their
+    number, -1 if there is no room.
 
     `order[:touched]`: its contacts by region.
     """
@@ -317,7 +330,8 @@ def _polygon_meetings(i, n, move, borders, contacts, order, touched, out):  # ty
 
 @dataclass
 class Met:
-    """Output buffers of `border_meetings`: the same memory for every call, because touching new memory costs as much as part of the search."""
+    """Output buffers of `border_meetings`: the same memory for every call, because touching new
+    memory costs as much as part of the search."""
 
     row: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
     region: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))

@@ -32,8 +32,8 @@ _TRANSITION_KINDS = pa.array(NAMES)
 class BorderState:
     """State of one partition.
 
-    `classes[c]` belongs to `index.classes[c]`; `since[i]`: `index.queries[i]` knows the events after this position of the log;
-    `position`: the greatest seq seen.
+    `classes[c]` belongs to `index.classes[c]`; `since[i]`: `index.queries[i]` knows the events
+    after this position of the log; `position`: the greatest seq seen.
     """
 
     classes: list[ClassState]
@@ -109,7 +109,8 @@ class BorderStage(Stage[BorderIndex, BorderState]):
             return file.getvalue()
 
     def load(self, index: BorderIndex, data: bytes) -> BorderState:
-        """Numbers of groups and monitors in the bytes are those of an index compiled again. Raises ValueError for bytes of an older program."""
+        """Numbers of groups and monitors in the bytes are those of an index compiled again. Raises
+        ValueError for bytes of an older program."""
         with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
             if "format" not in arrays or int(arrays["format"][0]) != _FORMAT:
                 raise ValueError("the state of border queries was written by another version of this program")
@@ -218,7 +219,8 @@ def _border_changes(index: BorderIndex, events: CrossingEvents, batch: Batch) ->
 
 
 def _watched_changes(index: BorderIndex, state: BorderState, events: WatchedEvents, dictionary: EntityDictionary) -> pa.Table:
-    """Answer rows of border queries with options; an in at the first tuple has that one as its only evidence."""
+    """Answer rows of border queries with options; an in at the first tuple has that
+    one as its only evidence."""
     owner, entry = index.crossing_queries.spread(events.monitor)
     query = index.crossing_queries.entries[entry]
     # A query registered after its monitor ignores what was revealed before.
@@ -262,7 +264,8 @@ def _transition_changes(
     fact, query = fact[asked], query[asked]
     group, entity, kind, second = key[fact] >> 32, key[fact] & 0xFFFFFFFF, kind[fact], second[fact]
     began = {name: column[fact] for name, column in began.items()}
-    # A stay has no second event: the row taken for it is left out again. Its types stay those of the columns: a double does not hold every time.
+    # A stay has no second event: the row taken for it is left out again. Its types stay those of
+    # the columns: a double does not hold every time.
     met = second >= 0
     _, _, _, event_t, event_seq, event_x, event_y = columns if len(columns[0]) else [np.zeros(1, column.dtype) for column in columns]
     shown = np.column_stack([np.ones(len(fact), np.bool_), met]).reshape(-1)
@@ -286,7 +289,8 @@ def _transition_changes(
 
 
 def _grouped_events(index: BorderIndex, events: CrossingEvents | None, batch: Batch) -> tuple[npt.NDArray[np.generic], ...]:
-    """Columns of the events of monitors that have groups, once for each group: group, entity, inward, t, seq, x, y."""
+    """Columns of the events of monitors that have groups, once for each group: group,
+    entity, inward, t, seq, x, y."""
     if events is None:
         none = np.empty(0, np.int64)
         return none.astype(np.int32), none.astype(np.int32), none.astype(np.int8), none, none, none.astype(np.float64), none.astype(np.float64)
@@ -299,7 +303,8 @@ def _grouped_events(index: BorderIndex, events: CrossingEvents | None, batch: Ba
 
 
 def _grouped_watched(index: BorderIndex, events: WatchedEvents) -> tuple[npt.NDArray[np.generic], ...]:
-    """The same columns for events of monitors with options; an in after a dwell has its own time, with the tuple that revealed it."""
+    """The same columns for events of monitors with options; an in after a dwell has its own time,
+    with the tuple that revealed it."""
     e, entry = index.monitor_groups.spread(events.monitor)
     group = index.monitor_groups.entries[entry]
     return group, events.entity[e], events.inward[e], events.at[e], events.seq[e, 1], events.x[e, 1], events.y[e, 1]
@@ -322,7 +327,8 @@ def _evidence_times(index: BorderIndex, group: npt.NDArray[Any], kind: npt.NDArr
 
 
 def _take_pairs(index: BorderIndex, state: BorderState, parts: Sequence[tuple[BorderIndex, BorderState]]) -> None:
-    """Fills each class's pairs: a monitor takes its pairs from the part that has known it longest; one that no part knows begins here."""
+    """Fills each class's pairs: a monitor takes its pairs from the part that has known it longest;
+    one that no part knows begins here."""
     for tuples, own in zip(index.classes, state.classes, strict=True):
         if tuples.watches is None:
             continue
@@ -359,7 +365,8 @@ def _monitor_numbers(index: BorderIndex, old: BorderIndex, monitors: npt.NDArray
 
 
 def _start_positions(index: BorderIndex, position: int, parts: Sequence[tuple[BorderIndex, BorderState]]) -> npt.NDArray[np.int64]:
-    """From where on each query knows the stream: as in the first part that has it, else from here."""
+    """From where on each query knows the stream: as in the first part that has it, else from
+    here."""
     since = np.full(len(index.queries), position, np.int64)
     places: npt.NDArray[np.int64] | None = None
     for old, part in reversed(parts):
@@ -392,7 +399,8 @@ def _ranks(order: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 
 def _pending_columns(waiting: Waiting, numbers: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[Any]]:
-    """Columns of the waiting events by (t, seq), with the groups' new `numbers`; those of groups without one are left out."""
+    """Columns of the waiting events by (t, seq), with the groups' new `numbers`; those of groups
+    without one are left out."""
     slots = waiting.pending()
     events = waiting.events(slots)
     group = events["key"] >> 32

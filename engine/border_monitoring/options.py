@@ -1,4 +1,5 @@
-"""Options of a border or transition query: when an entity counts as inside (docs/specification.md, 5.1)."""
+"""Options of a border or transition query: when an entity counts as inside
+(docs/specification.md, 5.1)."""
 
 from __future__ import annotations
 
@@ -19,9 +20,10 @@ FIRST = ("ignore", "enter")
 class Options:
     """All off by default; true when any is on.
 
-    `hysteresis`: metres (the plane's unit) beyond the region that an entity must go to leave it; `accuracy`: column with the radius of the
-    circle in which the fix lies; `enter_first`: being inside at the first tuple is an in; `dwell`: how long an entity must stay before its
-    in counts (unit of `t`); `holds`: what a tuple must satisfy to be inside.
+    `hysteresis`: metres (the plane's unit) beyond the region that an entity must go to leave it;
+    `accuracy`: column with the radius of the circle in which the fix lies; `enter_first`: being
+    inside at the first tuple is an in; `dwell`: how long an entity must stay before its in counts
+    (unit of `t`); `holds`: what a tuple must satisfy to be inside.
     """
 
     hysteresis: float = 0.0

@@ -1,9 +1,12 @@
-"""Exact arithmetic for cases that the kernel leaves open: times of passes and circles that floating point cannot decide.
+"""Exact arithmetic for cases that the kernel leaves open: times of passes and circles that
+floating point cannot decide.
 
-A pass is a move between two outside samples that meets the region. It enters at the first and leaves at the last point of the straight
-move that lies in the region; the two times are interpolated and rounded to the nearest integer, half-way cases to the even one
-(Python's `round`). The rounding is exact for the doubles given on polygons and plane circles: where the computed time is within
-its error of a half, rational numbers decide. On geodesic circles the contacts are found numerically, to 1e-9 of the move.
+A pass is a move between two outside samples that meets the region. It enters at the first and
+leaves at the last point of the straight move that lies in the region; the two times are
+interpolated and rounded to the nearest integer, half-way cases to the even one (Python's `round`).
+The rounding is exact for the doubles given on polygons and plane circles: where the computed time
+is within its error of a half, rational numbers decide. On geodesic circles the contacts are found
+numerically, to 1e-9 of the move.
 """
 
 from __future__ import annotations
@@ -25,7 +28,8 @@ Int64s = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int8]
 Bools = npt.NDArray[np.bool_]
 
-# Samples along a move for the search of a geodesic circle's contacts; a move is cut into pieces of at most this many degrees first.
+# Samples along a move for the search of a geodesic circle's contacts; a move is cut into pieces of
+# at most this many degrees first.
 _PIECE, _SAMPLES, _HALVINGS = 2.0, 16, 40
 
 
@@ -43,7 +47,8 @@ class Moves:
 
 
 def _pass_times(moves: Moves, shapes: Sequence[Shape], span: Floats) -> tuple[Int64s, Int64s]:
-    """(in, out) times of passes through `shapes[i]` whose fractions `span[i]` = (first, last, error) the kernel found."""
+    """(in, out) times of passes through `shapes[i]` whose fractions `span[i]` = (first,
+    last, error) the kernel found."""
     first, first_open = round_times(moves, span[:, 0], span[:, 2])
     last, last_open = round_times(moves, span[:, 1], span[:, 2])
     for i in np.flatnonzero(first_open | last_open).tolist():
@@ -52,7 +57,8 @@ def _pass_times(moves: Moves, shapes: Sequence[Shape], span: Floats) -> tuple[In
 
 
 def round_times(moves: Moves, fraction: Floats, error: Floats) -> tuple[Int64s, Bools]:
-    """Time at a fraction of each move, to the nearest integer, and where the fraction's error leaves that open."""
+    """Time at a fraction of each move, to the nearest integer, and where the
+    fraction's error leaves that open."""
     length = (moves.t1 - moves.t0).astype(np.float64)
     after = np.minimum(np.maximum(fraction, 0.0), 1.0) * length
     whole = np.rint(after)
@@ -86,7 +92,8 @@ def _near(shape: Polygon, moves: Moves, i: int) -> list[list[float]]:
 
 
 def edge_contacts(edge: list[float], px: Fraction, py: Fraction, qx: Fraction, qy: Fraction) -> list[Fraction]:
-    """Fractions of the move from p to q at which it meets a closed edge: none, one, or the two ends of a common stretch."""
+    """Fractions of the move from p to q at which it meets a closed edge: none, one, or the two
+    ends of a common stretch."""
     ax, ay, bx, by = (Fraction(value) for value in edge)
     dx, dy, ex, ey = qx - px, qy - py, bx - ax, by - ay
     across = dx * ey - dy * ex
@@ -103,7 +110,8 @@ def edge_contacts(edge: list[float], px: Fraction, py: Fraction, qx: Fraction, q
 
 
 def _circle_roots(circle: Circle, px: Fraction, py: Fraction, qx: Fraction, qy: Fraction) -> tuple[Fraction, Fraction, Fraction] | None:
-    """(square, along, discriminant): the move meets the circle at (along -+ sqrt(discriminant)) / square; null when it does not."""
+    """(square, along, discriminant): the move meets the circle at (along -+ sqrt(discriminant)) /
+    square; null when it does not."""
     dx, dy, ux, uy = qx - px, qy - py, Fraction(circle.x) - px, Fraction(circle.y) - py
     square, along, across = dx * dx + dy * dy, dx * ux + dy * uy, dx * uy - dy * ux
     discriminant = Fraction(circle.radius) ** 2 * square - across * across
@@ -111,22 +119,26 @@ def _circle_roots(circle: Circle, px: Fraction, py: Fraction, qx: Fraction, qy: 
 
 
 def round_root(moves: Moves, i: int, sign: int, square: Fraction, along: Fraction, discriminant: Fraction) -> int:
-    """The time at the fraction (along + sign * sqrt(discriminant)) / square of move i, rounded exactly, half to even."""
+    """The time at the fraction (along + sign * sqrt(discriminant)) / square of move i,
+    rounded exactly, half to even."""
     length = int(moves.t1[i] - moves.t0[i])
     shift = int(moves.t0[i]) + length * along / square
     radicand = discriminant * length * length / (square * square)
     above, below = isqrt(radicand.numerator), isqrt(radicand.denominator)
     if above * above == radicand.numerator and below * below == radicand.denominator:
         return round(shift + sign * Fraction(above, below))
-    # An irrational root never falls on a half; 256 binary places are far more than any half can be near.
+    # An irrational root never falls on a half; 256 binary places are far more
+    # than any half can be near.
     scale = 1 << 256
     return round(shift + sign * Fraction(isqrt(radicand.numerator * scale * scale // radicand.denominator), scale))
 
 
 def decide(moves: Moves, shapes: Sequence[Shape], code: Codes, span: Floats, wanted: Bools) -> tuple[Codes, Int64s, Int64s]:
-    """The results for the kernel's PASS and UNSURE codes: (code, in time, out time), code -1 for no meeting.
+    """The results for the kernel's PASS and UNSURE codes: (code, in time, out
+    time), code -1 for no meeting.
 
-    `span[i]` = (first, last, error) for PASS; `wanted[i]`: a pass counts. Times of IN and OUT are those of the second sample.
+    `span[i]` = (first, last, error) for PASS; `wanted[i]`: a pass counts. Times of IN and OUT are
+    those of the second sample.
     """
     code, first, last = code.copy(), moves.t1.copy(), moves.t1.copy()
     passed = np.flatnonzero(code == PASS)
@@ -171,7 +183,8 @@ def _decide_geodesic(
 
 
 def geodesic_contacts(p: Floats, q: Floats, circle: Circle) -> tuple[float, float] | None:
-    """Fractions at which the move, straight in degrees, first and last lies in a geodesic circle; null when it never does."""
+    """Fractions at which the move, straight in degrees, first and last lies in a geodesic
+    circle; null when it never does."""
 
     def beyond(s: Floats) -> Floats:
         n = len(s)

@@ -1,4 +1,5 @@
-"""The shared index of all border and transition queries of a feed: equal parts are stored and evaluated once (see `registry`)."""
+"""The shared index of all border and transition queries of a feed: equal parts are stored and
+evaluated once (see `registry`)."""
 
 from __future__ import annotations
 
@@ -30,14 +31,16 @@ Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
 _MANY_GONE = 1024
-"""With more unused numbers of monitors or queries than this, and than used ones, the index is compiled again."""
+"""With more unused numbers of monitors or queries than this, and than used ones,
+the index is compiled again."""
 
 
 @dataclass(frozen=True)
 class TupleClass:
     """Queries that see the same tuples, and the structures over their monitors, largest first.
 
-    `columns` are the needed columns; for a class of regions x, y. `watches`: the monitors with options; their raw crossings only say where to look.
+    `columns` are the needed columns; for a class of regions x, y. `watches`: the monitors with
+    options; their raw crossings only say where to look.
     """
 
     key: ClassKey
@@ -65,7 +68,8 @@ class Csr:
     entries: Ints
 
     def spread(self, rows: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """(positions in `rows`, positions in `entries`) of all entries of the given rows, in order."""
+        """(positions in `rows`, positions in `entries`) of all entries of
+        the given rows, in order."""
         counts = self.first[rows + 1] - self.first[rows]
         owners = np.repeat(np.arange(len(rows)), counts)
         starts = np.repeat(self.first[rows] - (np.cumsum(counts) - counts), counts)
@@ -76,9 +80,11 @@ class Csr:
 class BorderIndex:
     """Immutable index over `queries`; see `registry`.
 
-    `slots[i]`: the registry's number of `queries[i]`. Classes are in the order in which the queries need them first. `crossing_queries`: monitor ->
-    border queries; `monitor_groups`: monitor -> groups; `group_queries`: group -> transition queries, whose type masks are `group_masks`
-    (parallel to its entries). Groups that are gone have no queries and want nothing. `before`: the index that this one was made from.
+    `slots[i]`: the registry's number of `queries[i]`. Classes are in the order in which the queries
+    need them first. `crossing_queries`: monitor -> border queries; `monitor_groups`: monitor ->
+    groups; `group_queries`: group -> transition queries, whose type masks are `group_masks`
+    (parallel to its entries). Groups that are gone have no queries and want nothing. `before`: the
+    index that this one was made from.
     """
 
     queries: tuple[RegisteredQuery, ...]
@@ -106,7 +112,8 @@ class BorderIndex:
         return sum(part.nbytes for tuples in self.classes for part in tuples.parts)
 
     def group_order(self) -> npt.NDArray[np.int64]:
-        """The groups in the order in which the queries name them first: their numbers in an index compiled again."""
+        """The groups in the order in which the queries name them first: their numbers
+        in an index compiled again."""
         return _by_first(self.registry.group[self.slots])
 
     def monitor_order(self) -> npt.NDArray[np.int64]:
@@ -122,12 +129,14 @@ def _by_first(numbers: Ints) -> npt.NDArray[np.int64]:
 
 
 def compile_index(queries: Sequence[RegisteredQuery], feed: Feed) -> BorderIndex:
-    """The index over checked border and transition queries; position i of answers is `queries[i]`."""
+    """The index over checked border and transition queries; position i of answers is
+    `queries[i]`."""
     return _compile(Registry(), (), queries, np.full(len(queries), -1), feed)
 
 
 def recompile_index(old: BorderIndex, queries: Sequence[RegisteredQuery]) -> BorderIndex:
-    """The same for a list that differs from that of `old` by some queries: costs a pass over the list, and work for the new ones."""
+    """The same for a list that differs from that of `old` by some queries: costs a pass over the
+    list, and work for the new ones."""
     slots = _slots(old.registry, queries)
     left = np.zeros(len(old.registry.monitor), np.bool_)
     left[old.slots] = True
@@ -143,7 +152,8 @@ def recompile_index(old: BorderIndex, queries: Sequence[RegisteredQuery]) -> Bor
 
 def _slots(registry: Registry, queries: Sequence[RegisteredQuery]) -> npt.NDArray[np.int64]:
     """The registry's number of each query, -1 for those that it does not know."""
-    # The one pass over all queries that a registration costs: 100,000 lookups take 30 ms, so it stays out of bytecode.
+    # The one pass over all queries that a registration costs: 100,000 lookups take 30 ms, so
+    # it stays out of bytecode.
     keys = zip(map(attrgetter("id"), queries), map(attrgetter("version"), queries), strict=True)
     return np.fromiter(map(registry.slots.get, keys, repeat(-1)), np.int64, len(queries))
 
@@ -183,16 +193,19 @@ def _compile(
 
 
 def _csr(rows: npt.NDArray[Any], entries: npt.NDArray[Any], count: int) -> tuple[Csr, npt.NDArray[np.intp]]:
-    """CSR of (row, entry) pairs over `count` rows, and the order in which the pairs are; the entries of a row keep theirs."""
+    """CSR of (row, entry) pairs over `count` rows, and the order in which the pairs are; the
+    entries of a row keep theirs."""
     order = np.argsort(rows, kind="stable")
     first = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=count))]).astype(np.int64)
     return Csr(first, entries[order].astype(np.int32)), order
 
 
 def _classes(registry: Registry, old: Sequence[TupleClass], monitor: Ints, geographic: bool) -> tuple[TupleClass, ...]:
-    """The tuple classes of the monitors of the queries, in order of first appearance; structures of `old` are kept or merged.
+    """The tuple classes of the monitors of the queries, in order of first appearance; structures of
+    `old` are kept or merged.
 
-    Ranges over x and y are half-open and regions closed, so they form separate classes although they have the same tuples.
+    Ranges over x and y are half-open and regions closed, so they form separate classes although
+    they have the same tuples.
     """
     alive = np.zeros(len(registry.keys), np.bool_)
     alive[monitor] = True

@@ -1,6 +1,7 @@
 """Whether positions are in a region, or within some distance of it, decided exactly on the plane.
 
-On a geographic feed distances are those of PROJ's geodesics; to a polygon's edges they are found to 1 mm + 1e-7 (`geodesic_borders`).
+On a geographic feed distances are those of PROJ's geodesics; to a polygon's edges they are found to
+1 mm + 1e-7 (`geodesic_borders`).
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ class Nearness:
 
     @cached_property
     def size(self) -> float:
-        """The radius of a circle, else of the circle with the polygon's area (geodesic on a geographic feed)."""
+        """The radius of a circle, else of the circle with the polygon's area
+        (geodesic on a geographic feed)."""
         if isinstance(self.region, CircleRegion):
             return self.region.radius
         geometry = self._polygon.geometry
@@ -43,7 +45,8 @@ class Nearness:
         return sqrt(area / pi)
 
     def near(self, x: Floats, y: Floats, inside: Bools, slack: Floats) -> Bools:
-        """Which positions are `inside`, or have a positive `slack` and the region at most so far away."""
+        """Which positions are `inside`, or have a positive `slack` and the
+        region at most so far away."""
         found = inside.copy()
         asked = np.flatnonzero(~inside & (slack > 0))
         if len(asked):

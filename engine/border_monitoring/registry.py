@@ -1,8 +1,12 @@
-"""The registered queries in columns: equal parts share one number, and numbers are stable while queries are added and removed.
+"""The registered queries in columns: equal parts share one number, and numbers are stable while
+queries are added and removed.
 
-- Queries with equal `where` and equal needed columns see the same tuples of every entity: a **tuple class**.
-- Queries of one class with the same region or ranges and the same options share its crossings: a **monitor**.
-- Transition queries of one monitor with the same time bound share what waits: a **group**; groups of one bound share a ring.
+- Queries with equal `where` and equal needed columns see the same tuples of every
+  entity: a **tuple class**.
+- Queries of one class with the same region or ranges and the same options share its
+  crossings: a **monitor**.
+- Transition queries of one monitor with the same time bound share what waits: a **group**; groups
+  of one bound share a ring.
 """
 
 from __future__ import annotations
@@ -38,8 +42,9 @@ def _ints() -> Ints:
 class Registry:
     """Numbers of queries (slots), monitors, groups and classes. Immutable.
 
-    `slots`, `monitors`, `groups` find the numbers of live ones; numbers are not reused. By slot: `monitor`, `group` (-1: a
-    border query), `mask` of asked types; by monitor: `keys`, `class_of`, `dwell`; by group: `group_monitor`, `group_within`.
+    `slots`, `monitors`, `groups` find the numbers of live ones; numbers are not reused. By slot:
+    `monitor`, `group` (-1: a border query), `mask` of asked types; by monitor: `keys`, `class_of`,
+    `dwell`; by group: `group_monitor`, `group_within`.
     """
 
     slots: dict[QueryKey, int] = field(default_factory=dict)
@@ -56,7 +61,8 @@ class Registry:
     group_within: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
 
     def remove(self, gone: Sequence[QueryKey]) -> Registry:
-        """The registry without these queries, and without the monitors and groups that only they had."""
+        """The registry without these queries, and without the monitors and
+        groups that only they had."""
         if not gone:
             return self
         slots, monitors, groups = dict(self.slots), dict(self.monitors), dict(self.groups)
@@ -120,7 +126,8 @@ def class_key(monitor: MonitorKey) -> ClassKey:
 
 
 def _unused_numbers(numbers: Ints, left: npt.NDArray[np.int64], alive: npt.NDArray[np.bool_]) -> list[int]:
-    """Which monitors (groups) of the freed slots `left` no used slot has; `numbers` are those of the slots, -1 for none."""
+    """Which monitors (groups) of the freed slots `left` no used slot has; `numbers` are those
+    of the slots, -1 for none."""
     candidates = np.unique(numbers[left])
     candidates = candidates[candidates >= 0]
     still = np.zeros(int(numbers.max(initial=-1)) + 1, np.bool_)

@@ -15,7 +15,8 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Polygon:
-    """Closed region by its edges: rows (ax, ay, bx, by), each with the region on its left; at least three."""
+    """Closed region by its edges: rows (ax, ay, bx, by), each with the region on
+    its left; at least three."""
 
     edges: Floats
 
@@ -32,7 +33,8 @@ class Rectangle:
 
 @dataclass(frozen=True)
 class Circle:
-    """Closed circle; `radius` in metres along geodesics when `geodesic`, else in the plane's unit."""
+    """Closed circle; `radius` in metres along geodesics when `geodesic`,
+    else in the plane's unit."""
 
     x: float
     y: float
@@ -44,7 +46,8 @@ Shape = Polygon | Rectangle | Circle
 
 
 def edges_of(geometries: Sequence[BaseGeometry]) -> list[Floats]:
-    """Edges (k, 4) of each valid Polygon or MultiPolygon, the region on their left; repeated vertices vanish.
+    """Edges (k, 4) of each valid Polygon or MultiPolygon, the region on their left;
+    repeated vertices vanish.
 
     >>> edges_of([shapely.box(0, 0, 1, 1)])[0].shape
     (4, 4)

@@ -1,4 +1,5 @@
-"""Specifications of the families `border` and `transition` (specification 5.1, 5.2), and the options beyond it."""
+"""Specifications of the families `border` and `transition` (specification 5.1, 5.2),
+and the options beyond it."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ from engine.model.region import Region
 class BorderSpecification:
     """Watches one region or one box of ranges: exactly one of `region` and `ranges` is given.
 
-    `ranges` are ordered by column, so that equal boxes are equal values. `segments`: also the moves that pass between two samples.
+    `ranges` are ordered by column, so that equal boxes are equal values. `segments`: also the moves
+    that pass between two samples.
     """
 
     name: str
@@ -35,14 +37,16 @@ class BorderSpecification:
 
 @dataclass(frozen=True)
 class TransitionSpecification(BorderSpecification):
-    """Pairs the in and out events of the region or ranges: `types` (of transitions.NAMES) within `within` (unit of `t`)."""
+    """Pairs the in and out events of the region or ranges: `types` (of transitions.NAMES)
+    within `within` (unit of `t`)."""
 
     within: int = 0
     types: tuple[str, ...] = NAMES
 
 
 def check(document: Mapping[str, Any], context: Context) -> BorderSpecification:
-    """The specification of a document of either family. Faults are noted in `context`; then the result must not be used."""
+    """The specification of a document of either family. Faults are noted in `context`; then
+    the result must not be used."""
     transition = document["family"] == "transition"
     own = ("within", "types") if transition else ("segments",)
     required = ("family", "within") if transition else ("family",)

@@ -1,10 +1,14 @@
-"""Index structures over the monitors of one tuple class: built once each, merged in larger steps as monitors are added and removed.
+"""Index structures over the monitors of one tuple class: built once each, merged in larger steps as
+monitors are added and removed.
 
-A class holds a few structures, each at least `_STEP` times as large as the next. New monitors make a small one; those that have become too similar in
-size are rebuilt as one, and there the choice between sorted bounds and cells is made again. So a monitor takes part in a logarithmic number of
-rebuilds, and a registration costs what is new and small. Monitors that are gone stay where they are, unheard, until they are half of a structure.
+A class holds a few structures, each at least `_STEP` times as large as the next. New monitors make
+a small one; those that have become too similar in size are rebuilt as one, and there the choice
+between sorted bounds and cells is made again. So a monitor takes part in a logarithmic number of
+rebuilds, and a registration costs what is new and small. Monitors that are gone stay where they
+are, unheard, until they are half of a structure.
 
-References: [BMQ] 4.2 (insertion and deletion of queries). Departure: the paper changes its list in place; ours are immutable, sorted arrays.
+References: [BMQ] 4.2 (insertion and deletion of queries). Departure: the paper changes its list in
+place; ours are immutable, sorted arrays.
 """
 
 from __future__ import annotations
@@ -30,7 +34,8 @@ _SMALL = 512
 
 @dataclass(frozen=True)
 class Members:
-    """The input of a structure: monitor numbers, their shapes and whether passes are wanted (regions), or boxes `[low, high)` (ranges)."""
+    """The input of a structure: monitor numbers, their shapes and whether passes are wanted
+    (regions), or boxes `[low, high)` (ranges)."""
 
     monitors: Ints
     shapes: tuple[Shape, ...]
@@ -68,7 +73,8 @@ def concat_members(parts: Sequence[Members]) -> Members:
 
 @dataclass(frozen=True)
 class Structure:
-    """Borders in cells and bounds in order of the monitors of `members`; `*_monitors` name the monitor of each region and box in them."""
+    """Borders in cells and bounds in order of the monitors of `members`; `*_monitors` name the
+    monitor of each region and box in them."""
 
     members: Members
     borders: Borders | None
@@ -83,10 +89,12 @@ class Structure:
 
 
 def wide_from(rectangles: int) -> float:
-    """The share of the extent of this many rectangles from which on one of them is wide: sorted bounds take it, cells the narrower ones.
+    """The share of the extent of this many rectangles from which on one of them is wide: sorted
+    bounds take it, cells the narrower ones.
 
-    A border crosses the more cells the wider it is, and cells are the finer the more there are. Measured with cars of 15 km ([BMQ] 7.2): both take
-    equally long at 0.092 of the extent for 500 rectangles, 0.057 for 5,000 and 0.042 for 20,000.
+    A border crosses the more cells the wider it is, and cells are the finer the more there are.
+    Measured with cars of 15 km ([BMQ] 7.2): both take equally long at 0.092 of the extent for 500
+    rectangles, 0.057 for 5,000 and 0.042 for 20,000.
     """
     return float(min(0.057 * (5000 / max(rectangles, 1)) ** 0.21, 0.15))
 
@@ -116,7 +124,8 @@ def build(members: Members) -> Structure:
 
 
 def _wide(shapes: Sequence[Shape]) -> Bools:
-    """Which shapes the sorted bounds take: rectangles that are wide against the extent of all rectangles."""
+    """Which shapes the sorted bounds take: rectangles that are wide against the
+    extent of all rectangles."""
     boxes = np.array([(s.west, s.south, s.east, s.north) if isinstance(s, Rectangle) else (np.nan,) * 4 for s in shapes])
     if np.isnan(boxes[:, 0]).all():
         return np.zeros(len(shapes), np.bool_)
@@ -128,7 +137,8 @@ def _wide(shapes: Sequence[Shape]) -> Bools:
 
 
 def update(parts: Sequence[Structure], fresh: Members | None, alive: Bools) -> tuple[Structure, ...]:
-    """The structures, largest first, with `fresh` members and without those that are not `alive` (by monitor number)."""
+    """The structures, largest first, with `fresh` members and without those that are not
+    `alive` (by monitor number)."""
     kept: list[Members] = []
     built: list[Structure | None] = []
     for part in parts:

@@ -1,14 +1,19 @@
-"""Region transitions: which in and out events pair up in time, and which stay unpaired until their time is over.
+"""Region transitions: which in and out events pair up in time, and which stay unpaired
+until their time is over.
 
-Every in or out event of a (group, entity) waits for its opposite; a **group** is a region or range with one time bound, shared by all
-queries that ask for it. What waits is found by an open-addressing table and, as time passes, by one first-in-first-out ring for each
-distinct bound: events arrive in time order, so each ring is ordered by due time and nothing is ever sorted or searched.
+Every in or out event of a (group, entity) waits for its opposite; a **group** is a region
+or range with one time bound, shared by all queries that ask for it. What waits is found by
+an open-addressing table and, as time passes, by one first-in-first-out ring for each
+distinct bound: events arrive in time order, so each ring is ordered by due time and nothing
+is ever sorted or searched.
 
-Deletion is lazy: an event that is met or due only loses its mark, and its record goes when it is the first of its ring. The table is not updated; an
-entry counts only if the record that it names has its key and is still marked. Dead entries go when the table is built again.
+Deletion is lazy: an event that is met or due only loses its mark, and its record goes when it is
+the first of its ring. The table is not updated; an entry counts only if the record that it names
+has its key and is still marked. Dead entries go when the table is built again.
 
-References: [BMQ] 6.4 (Tran-Seq, Fig. 8). Departures: one table and one ring for both directions; a stay is decided by the watermark, not
-by the next event of another stream; "within" includes its end (specification 5.2).
+References: [BMQ] 6.4 (Tran-Seq, Fig. 8). Departures: one table and one ring for both directions;
+a stay is decided by the watermark, not by the next event of another stream; "within" includes
+its end (specification 5.2).
 """
 
 from __future__ import annotations
@@ -41,17 +46,19 @@ class Transition(IntEnum):
 NAMES = tuple(kind.name.lower() for kind in Transition)
 
 RECORD = np.dtype([("key", "i8"), ("t", "i8"), ("seq", "i8"), ("x", "f8"), ("y", "f8")])
-"""A waiting event: group << 32 | entity, its time and evidence. The two lowest bits of seq are its mark (1 while it waits, 0 once it is met or
-due) and its direction (2 in, 0 out)."""
+"""A waiting event: group << 32 | entity, its time and evidence. The two lowest bits of seq are its
+mark (1 while it waits, 0 once it is met or due) and its direction (2 in, 0 out)."""
 _MARK, _INWARD, _BITS = 1, 2, 2
 
 _LIVE, _FREE, _USED, _ENTRIES = range(4)
-"""Indices of `Waiting.meta`: waiting events, first free slot (-1 for none), slots ever used, used places of the table."""
+"""Indices of `Waiting.meta`: waiting events, first free slot (-1 for none), slots ever used,
+used places of the table."""
 _TAG = -1 << 32
 
 
 class Events(NamedTuple):
-    """In and out events in time order, one entry each: group, entity code, 1 in or 0 out, time, number in the log, place."""
+    """In and out events in time order, one entry each: group, entity code, 1 in or 0 out, time,
+    number in the log, place."""
 
     group: npt.NDArray[np.generic]
     entity: npt.NDArray[np.generic]
@@ -63,7 +70,8 @@ class Events(NamedTuple):
 
 
 class Groups(NamedTuple):
-    """By group its time bound, its ring and the mask of types that some query of it asks for; by ring the time bound."""
+    """By group its time bound, its ring and the mask of types that some query of it asks
+    for; by ring the time bound."""
 
     within: npt.NDArray[np.generic]
     ring: npt.NDArray[np.generic]
@@ -86,11 +94,13 @@ class Rings(NamedTuple):
 class Waiting:
     """Events that wait for their opposite, for all groups.
 
-    A slot has a record in `records`, and in `following` the next slot of its ring, or of the free slots. A ring's records, in the order of time, are
-    those from `ring_head` (-1: none) to `ring_tail`. `table`: open addressing by linear probing, at most half full; an entry is the upper half of its
-    key's hash and 1 + the slot, 0 for none.
-    Invariants: a key has at most one marked record, and it is the one that the first entry of its probe path with a record of this key names;
-    each ring is ascending in t. `facts` are the columns that `decide` writes: key, type, first, second; used again by the next call.
+    A slot has a record in `records`, and in `following` the next slot of its ring, or of the free
+    slots. A ring's records, in the order of time, are those from `ring_head` (-1: none) to
+    `ring_tail`. `table`: open addressing by linear probing, at most half full; an entry is the
+    upper half of its key's hash and 1 + the slot, 0 for none. Invariants: a key has at most one
+    marked record, and it is the one that the first entry of its probe path with a record of this
+    key names; each ring is ascending in t. `facts` are the columns that `decide` writes: key, type,
+    first, second; used again by the next call.
     """
 
     records: Records
@@ -145,17 +155,20 @@ class Waiting:
             _fill_table(self.rings)
 
     def decide(self, events: Events, watermark: int, groups: Groups) -> Facts:
-        """Processes in and out `events`, for which there is space, then everything due before `watermark`; returns the decided facts.
+        """Processes in and out `events`, for which there is space, then everything due before
+        `watermark`; returns the decided facts.
 
-        They are (key, type, first, second): `first` is the slot of the event that the fact begins with, its record to be read before the next call;
-        `second` the row of the event that ends it, -1 for a stay. All are views of `facts`.
+        They are (key, type, first, second): `first` is the slot of the event that the fact begins
+        with, its record to be read before the next call; `second` the row of the event that ends
+        it, -1 for a stay. All are views of `facts`.
         """
         n = _decide(events, watermark, groups, self.rings, self.facts)
         key, kind, first, second = self.facts
         return key[:n], kind[:n], first[:n], second[:n]
 
     def refill(self, ring_of_group: Ints, columns: tuple[npt.NDArray[Any], ...]) -> None:
-        """Waiting events, columns (key, inward, t, seq, x, y) by (t, seq), into rings that are empty and have space for them."""
+        """Waiting events, columns (key, inward, t, seq, x, y) by (t, seq), into rings that are
+        empty and have space for them."""
         _refill(columns, ring_of_group, self.rings)
 
     def pending(self) -> npt.NDArray[np.int64]:
@@ -165,7 +178,8 @@ class Waiting:
         return slots[np.lexsort((used["seq"][slots], used["t"][slots]))]
 
     def events(self, slots: npt.NDArray[np.integer[Any]]) -> dict[str, npt.NDArray[Any]]:
-        """Columns of the records of these slots, whether they wait or not: key, t, seq, x, y, inward."""
+        """Columns of the records of these slots, whether they wait or not:
+        key, t, seq, x, y, inward."""
         records = self.records[slots]
         columns = {name: np.ascontiguousarray(records[name]) for name in RECORD.names or ()}
         inward = ((columns["seq"] & _INWARD) != 0).astype(np.int8)
@@ -291,8 +305,8 @@ def _decide(events: Any, watermark: Any, groups: Any, rings: Any, facts: Any) ->
 
 @kernel(inline=True)
 def _take(events: Any, i: Any, groups: Any, rings: Any, facts: Any, n: Any) -> Any:
-    """Event i: the fact that it ends, if its opposite waits, is written as number n; then it waits itself, if some query asks. Returns how many facts
-    there are."""
+    """Event i: the fact that it ends, if its opposite waits, is written as number n; then it waits
+    itself, if some query asks. Returns how many facts there are."""
     group, is_in = events.group[i], events.inward[i] != 0
     key = (np.int64(group) << 32) | np.int64(events.entity[i])
     place = _place(rings, key)
@@ -313,7 +327,8 @@ def _take(events: Any, i: Any, groups: Any, rings: Any, facts: Any, n: Any) -> A
 
 @kernel(inline=True)
 def _expire(ring: Any, watermark: Any, groups: Any, rings: Any, facts: Any, n: Any) -> Any:
-    """Takes from the beginning of a ring the events that were met and those due before the watermark; the number of facts."""
+    """Takes from the beginning of a ring the events that were met and those due before the
+    watermark; the number of facts."""
     slot = np.int64(rings.head[ring])
     while slot >= 0:
         record = rings.records[slot]

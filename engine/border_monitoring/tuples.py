@@ -14,9 +14,11 @@ Int64s = npt.NDArray[np.int64]
 
 @dataclass
 class LastTuples:
-    """Columnar by entity code: `values` (capacity, w), `t`, `seq` of the entity's last tuple; `seq` -1: none yet.
+    """Columnar by entity code: `values` (capacity, w), `t`, `seq` of the entity's last
+    tuple; `seq` -1: none yet.
 
-    The w values are the class's columns and, for ranges, x and y after them (evidence; NaN when the row had none).
+    The w values are the class's columns and, for ranges, x and y after them (evidence;
+    NaN when the row had none).
     """
 
     values: Floats
@@ -53,9 +55,11 @@ class LastTuples:
 
 @njit(cache=True, nogil=True)
 def advance(entity, values, t, seq, last_values, last_t, last_seq):  # type: ignore[no-untyped-def]
-    """The tuple before each given one of its entity: (values (m, w), t, seq, known); the last ones are replaced.
+    """The tuple before each given one of its entity: (values (m, w), t, seq, known);
+    the last ones are replaced.
 
-    Rows are tuples in the order of the stream; where `known` is false the tuple is its entity's first.
+    Rows are tuples in the order of the stream; where `known` is false the
+    tuple is its entity's first.
     """
     m, w = values.shape
     before = np.empty((m, w))

@@ -1,15 +1,17 @@
-"""In and out events of monitors with options: when an entity counts as inside depends on what it was before.
+"""In and out events of monitors with options: when an entity counts as inside
+depends on what it was before.
 
-A **pair** is such a monitor and an entity that is in the monitor's region or counts as inside. The index finds the entities that come into a region
-(by raw crossings and first tuples); from then on each tuple of a pair is looked at by itself, until the entity is outside in
-both senses. So the cost follows the tuples of pairs, not the tuples of the feed.
+A **pair** is such a monitor and an entity that is in the monitor's region or counts as inside. The
+index finds the entities that come into a region (by raw crossings and first tuples); from then on
+each tuple of a pair is looked at by itself, until the entity is outside in both senses. So the cost
+follows the tuples of pairs, not the tuples of the feed.
 
     enters(d) = d in region, the condition holds at d, accuracy(d) <= the region's size
     stays(d)  = d at most max(hysteresis, accuracy(d)) from the region, and the condition holds at d
-    inside(k) = stays(d(k)) if inside(k-1) else enters(d(k)); before the first tuple an entity is outside
+    inside(k) = stays(d(k)) if inside(k-1) else enters(d(k)); outside before the first tuple
 
-With a dwell D the in at t1 becomes one at t1 + D, unless an out has t2 <= t1 + D; then neither counts. A timer: it is asserted once the watermark is
-beyond t1 + D.
+With a dwell D the in at t1 becomes one at t1 + D, unless an out has t2 <= t1 + D; then neither
+counts. A timer: it is asserted once the watermark is beyond t1 + D.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ Bools = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Watch:
-    """One monitor with options: a region with its buffers, or the box `[low, high)` of its ranges."""
+    """One monitor with options: a region with its buffers, or the box
+    `[low, high)` of its ranges."""
 
     options: Options
     nearness: Nearness | None
@@ -61,7 +64,8 @@ class Watch:
 
 @dataclass(frozen=True)
 class Watches:
-    """The monitors with options of one tuple class: `monitors` are their numbers in the index, ascending; `place[m]` is monitor m's place here."""
+    """The monitors with options of one tuple class: `monitors` are their numbers in the index,
+    ascending; `place[m]` is monitor m's place here."""
 
     monitors: Ints
     each: tuple[Watch, ...]
@@ -96,8 +100,9 @@ def _no_ints() -> Int64s:
 class Pairs:
     """The pairs of one tuple class, by key (place << 32 | entity), ascending.
 
-    `inside`: counts as inside (before any dwell); `pending`: its in waits for the dwell. The tuples d(k-1) and d(k) of the last in are kept for
-    evidence while it is pending: `t`, `seq`, `x`, `y` (n, 2), seq -1 where there is no tuple before. `begun[w]`: watch w knows the tuples
+    `inside`: counts as inside (before any dwell); `pending`: its in waits for the dwell. The
+    tuples d(k-1) and d(k) of the last in are kept for evidence while it is pending: `t`, `seq`,
+    `x`, `y` (n, 2), seq -1 where there is no tuple before. `begun[w]`: watch w knows the tuples
     after this position of the log.
     """
 
@@ -121,7 +126,8 @@ class Pairs:
 
 @dataclass(frozen=True)
 class WatchedEvents:
-    """In and out events in the order of time: monitor, entity code, 1 in or 0 out, time; d(k-1) and d(k) as in `Pairs`."""
+    """In and out events in the order of time: monitor, entity code, 1 in or 0 out, time;
+    d(k-1) and d(k) as in `Pairs`."""
 
     monitor: Ints
     entity: Ints
@@ -145,7 +151,8 @@ def merge_by_time(parts: Sequence[WatchedEvents]) -> WatchedEvents:
 
 @dataclass(frozen=True)
 class Tuples:
-    """The tuples of a class in one batch, m of them in the order of time: their rows in it (null: all), values (m, w), and their predecessors.
+    """The tuples of a class in one batch, m of them in the order of time: their rows in it (null:
+    all), values (m, w), and their predecessors.
 
     x and y are at `places` of the values.
     """
@@ -167,7 +174,8 @@ class Tuples:
 
 
 def advance_pairs(watches: Watches, pairs: Pairs, tuples: Tuples | None, row: Ints, monitor: Ints, watermark: int) -> tuple[Pairs, WatchedEvents]:
-    """The pairs after these tuples and everything due before `watermark`, and the events; (row, monitor) are the raw crossings in the index."""
+    """The pairs after these tuples and everything due before `watermark`, and the events; (row,
+    monitor) are the raw crossings in the index."""
     if tuples is None or len(tuples.t) == 0:
         return _only_timers(watches, pairs, watermark)
     keys = np.unique(np.concatenate([pairs.key, _crossed_pairs(watches, tuples, row, monitor), _first_inside(watches, pairs, tuples)]))
@@ -306,7 +314,8 @@ class _Steps(NamedTuple):
 
 
 class _Evaluated(NamedTuple):
-    """One entry for each tuple of a pair, by pair and then in time: both, the result of `_evaluate`, and whether a previous tuple counts."""
+    """One entry for each tuple of a pair, by pair and then in time: both, the result of
+    `_evaluate`, and whether a previous tuple counts."""
 
     pair: Int64s
     tuple_: Int64s
@@ -317,7 +326,8 @@ class _Evaluated(NamedTuple):
 
 
 class _State(NamedTuple):
-    """One entry for each pair: what its watch needs, its counted state, and whether it continues."""
+    """One entry for each pair: what its watch needs, its counted state,
+    and whether it continues."""
 
     dwell: Int64s
     enter_first: Bools
@@ -340,7 +350,8 @@ def _steps(tuples: Tuples) -> _Steps:
 def _advance(evaluated, steps, watermark, state, held):  # type: ignore[no-untyped-def]
     """Takes each pair through its tuples, then fires due events: (pair, inward, at, steps).
 
-    `held`: the step of each pair's last in, kept while that is pending. The pairs' `state` and `held` are those after it.
+    `held`: the step of each pair's last in, kept while that is pending. The pairs' `state` and
+    `held` are those after it.
     """
     pair, tuple_, raw, enters, stays, known = evaluated
     dwell, enter_first, inside, pending, keep = state

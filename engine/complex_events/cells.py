@@ -1,11 +1,14 @@
 """The query index: which classes each event belongs to.
 
-[RFID] 3.1 has a grid over readers and tags, with the queries of each cell. Here every column with conditions is an axis: the set of conditions that a
-value of the column satisfies is its **signature**, a cell is a combination of signatures, and a cell's classes are found when an event first falls
-into it, for all new cells of a batch together (`_Tree`). For columns of texts, and of whole numbers that are compared for equality, conditions are
-evaluated once for each distinct value; all others (order of numbers, regions) once a batch for all rows.
+[RFID] 3.1 has a grid over readers and tags, with the queries of each cell. Here every column with
+conditions is an axis: the set of conditions that a value of the column satisfies is its
+**signature**, a cell is a combination of signatures, and a cell's classes are found when an event
+first falls into it, for all new cells of a batch together (`_Tree`). For columns of texts, and of
+whole numbers that are compared for equality, conditions are evaluated once for each distinct value;
+all others (order of numbers, regions) once a batch for all rows.
 
-This is a cache, derived from the classes and the values seen; it is not part of the operator's state.
+This is a cache, derived from the classes and the values seen; it is not
+part of the operator's state.
 """
 
 from __future__ import annotations
@@ -26,7 +29,8 @@ MOST_VALUES = 1_000_000
 """The greatest number of cached values of one column."""
 _DENSE = 4_000_000
 _AT_ONCE = 4_000_000
-"""The greatest number of candidates that are processed at once when the classes of new cells are found."""
+"""The greatest number of candidates that are processed at once when the
+classes of new cells are found."""
 _UNKNOWN = -1
 
 
@@ -78,7 +82,8 @@ class Cells:
         return self.known[code]
 
     def _classes_of(self, codes: Ints) -> tuple[Ints, Ints]:
-        """Classes whose predicates are all satisfied by the cells' signatures: pairs (index in `codes`, class), sorted."""
+        """Classes whose predicates are all satisfied by the cells' signatures: pairs (index
+        in `codes`, class), sorted."""
         signatures: list[Ints] = []
         for pairs in reversed(self.pairs):
             codes, last = pairs.first[codes], pairs.second[codes]
@@ -96,7 +101,8 @@ def _number(numbers: dict[Predicate, int], one: Predicate) -> int:
 
 
 class _Satisfied:
-    """The predicates that cells satisfy on one axis: `predicates[ends[s]:ends[s + 1]]` for signature s, ascending."""
+    """The predicates that cells satisfy on one axis: `predicates[ends[s]:ends[s + 1]]`
+    for signature s, ascending."""
 
     def __init__(self, signatures: Ints, ends: Ints, predicates: Ints) -> None:
         self.signatures, self.ends, self.predicates = signatures, ends, predicates
@@ -107,14 +113,16 @@ class _Satisfied:
 
 
 class _Level:
-    """The nodes of a tree on one level: a node's code is its parent * `many` + its predicate; codes ascend."""
+    """The nodes of a tree on one level: a node's code is its parent * `many` +
+    its predicate; codes ascend."""
 
     def __init__(self, codes: Ints, above: int, many: int) -> None:
         self.codes, self.many = codes, many
         self.ends = np.searchsorted(codes, np.arange(above + 1) * many)
 
     def below(self, cells: Ints, nodes: Ints, held: _Satisfied) -> tuple[Ints, Ints]:
-        """Pairs (cell, node of this level) below pairs (cell, node), if the cell satisfies the node's predicate."""
+        """Pairs (cell, node of this level) below pairs (cell, node), if the cell
+        satisfies the node's predicate."""
         few = held.counts(cells) <= self.ends[nodes + 1] - self.ends[nodes]
         one, other = self._match_by_predicate(cells[few], nodes[few], held), self._match_by_node(cells[~few], nodes[~few], held)
         return np.append(one[0], other[0]), np.append(one[1], other[1])
@@ -126,7 +134,8 @@ class _Level:
         return cells[owner[there]], found[there]
 
     def _match_by_node(self, cells: Ints, nodes: Ints, held: _Satisfied) -> tuple[Ints, Ints]:
-        """For nodes with few children: the predicate of each child is looked up among those that the cell satisfies."""
+        """For nodes with few children: the predicate of each child is looked up among
+        those that the cell satisfies."""
         owner, at = _spread(self.ends, nodes)
         satisfied = np.repeat(np.arange(len(held.ends) - 1), np.diff(held.ends)) * self.many + held.predicates
         _, there = _places(satisfied, held.signatures[cells[owner]] * self.many + self.codes[at] % self.many)
@@ -134,11 +143,12 @@ class _Level:
 
 
 class _Tree:
-    """A prefix tree of the classes with predicates on the same axes, by their predicates axis by axis: it joins cells' signatures with all these
-    classes."""
+    """A prefix tree of the classes with predicates on the same axes, by their predicates axis by
+    axis: it joins cells' signatures with all these classes."""
 
     def __init__(self, axes: Sequence[int], predicates: Ints, classes: Ints, many: Sequence[int]) -> None:
-        """`predicates`: those of each class on each axis; `many`: the number of distinct predicates of each axis."""
+        """`predicates`: those of each class on each axis; `many`: the number of
+        distinct predicates of each axis."""
         self.axes, self.levels = axes, list[_Level]()
         node, above = np.zeros(len(classes), np.int64), 1
         for column, most in zip(predicates.T, many, strict=True):
@@ -167,7 +177,8 @@ class _Tree:
 
 
 def _spread(ends: Ints, rows: Ints) -> tuple[Ints, Ints]:
-    """The items of rows in CSR form: for each item the index of its row in `rows`, and the item's position."""
+    """The items of rows in CSR form: for each item the index of its row in
+    `rows`, and the item's position."""
     starts, lengths = ends[rows], ends[rows + 1] - ends[rows]
     owner = np.repeat(np.arange(len(rows)), lengths)
     return owner, np.repeat(starts - (np.cumsum(lengths) - lengths), lengths) + np.arange(len(owner))
@@ -249,7 +260,8 @@ class _Values(_Axis):
         codes, names = batch.entity, batch.entities.names
         if (more := int(codes.max(initial=-1)) + 1 - len(self.of_entity)) > 0:
             self.of_entity = np.append(self.of_entity, np.full(more + len(self.of_entity), _UNKNOWN))
-        # An answer used as an event may have no entity: it satisfies no predicate, which is signature 0.
+        # An answer used as an event may have no entity: it satisfies no
+        # predicate, which is signature 0.
         found = np.zeros(len(codes), np.int64)
         named = np.flatnonzero(codes >= 0)
         codes = codes[named]
@@ -300,7 +312,8 @@ class _Masks(_Axis):
 
 
 class _Pairs:
-    """Numbers pairs of codes, by a dense table while it is small; `first`, `second`: the pair of each number."""
+    """Numbers pairs of codes, by a dense table while it is small; `first`,
+    `second`: the pair of each number."""
 
     def __init__(self) -> None:
         self.first, self.second = np.zeros(0, np.int64), np.zeros(0, np.int64)

@@ -1,5 +1,6 @@
-"""Conditions on a single event: a **class** is the set of conditions of some primitive; primitives with equal conditions share it. Conditions are
-grouped by **axes**: those on one column are together, see `cells`.
+"""Conditions on a single event: a **class** is the set of conditions of some primitive;
+primitives with equal conditions share it. Conditions are grouped by **axes**: those on one column
+are together, see `cells`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from engine.model.region import Region
 
 @dataclass(frozen=True)
 class Atom:
-    """One condition on an event: a condition on a column, the beginning of a column's text, or a region that contains it or does not."""
+    """One condition on an event: a condition on a column, the beginning of a column's text, or a
+    region that contains it or does not."""
 
     condition: Condition | None = None
     type: str = ""
@@ -37,7 +39,8 @@ Class = frozenset[tuple[str | None, Predicate]]
 
 
 def class_of(where: Conditions, primitive: PrimitiveFilter, feed: Feed, known: dict[Predicate, Predicate]) -> Class:
-    """The predicates on an event that matches a primitive. Equal predicates of classes made with the same `known` share one object to save memory."""
+    """The predicates on an event that matches a primitive. Equal predicates of classes made with
+    the same `known` share one object to save memory."""
     found: dict[str | None, set[Atom]] = {}
     for atom in _atoms(where, primitive, feed):
         found.setdefault(_axis(atom, feed), set()).add(atom)
@@ -45,7 +48,8 @@ def class_of(where: Conditions, primitive: PrimitiveFilter, feed: Feed, known: d
 
 
 def _axis(atom: Atom, feed: Feed) -> str | None:
-    """The column, if the atom is evaluated once for each value: texts, and whole numbers that are compared for equality; else null."""
+    """The column, if the atom is evaluated once for each value: texts, and whole numbers that are
+    compared for equality; else null."""
     if atom.condition is not None and feed.types[atom.condition.column] is not ColumnType.STRING:
         equality = feed.types[atom.condition.column] is ColumnType.INT and atom.condition.op in ("=", "in")
         return atom.condition.column if equality else None
@@ -53,7 +57,8 @@ def _axis(atom: Atom, feed: Feed) -> str | None:
 
 
 def _atoms(where: Conditions, primitive: PrimitiveFilter, feed: Feed) -> list[Atom]:
-    """The atoms of all conditions; they contain constants' types, because constants of different types may be equal in Python (1 and True)."""
+    """The atoms of all conditions; they contain constants' types, because constants of different
+    types may be equal in Python (1 and True)."""
     conditions = [*where.items, *primitive.where.items]
     found = [Atom(condition=one, type=f"{type(one.constant).__name__} {feed.types[one.column]}") for one in conditions]
     found += [Atom(prefix=one) for one in primitive.prefixes]

@@ -1,8 +1,9 @@
 """Queries that are evaluated by lists: their candidates are deferred, and evaluated together.
 
-An event that may complete such a query does not start a search at once. It is recorded as a candidate, and after the step's events are stored, the
-query's lists are made once for all its candidates. So a query's nodes are merged once for each part of the stream, not once for each event. Queries
-whose lists get too long are searched, for these candidates and from then on.
+An event that may complete such a query does not start a search at once. It is recorded as a
+candidate, and after the step's events are stored, the query's lists are made once for all its
+candidates. So a query's nodes are merged once for each part of the stream, not once for each event.
+Queries whose lists get too long are searched, for these candidates and from then on.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ _SOON = 2
 _NEAR, _LINE = 24, 4
 """The number of events of a leaf that are prefetched, and of those in one cache line."""
 _NODE_ROOM, _CANDIDATE_ROOM = 16, 4
-"""Entries for each node of a query, and for each pair of its nodes and candidates: with more, lists are more work than searches."""
+"""Entries for each node of a query, and for each pair of its nodes and candidates: with more, lists
+are more work than searches."""
 
 
 @kernel(inline=True)
@@ -90,7 +92,8 @@ def _fetch_events(tables: Tables, history: History, query: Int) -> None:
 
 @kernel()
 def evaluate_waiting(tables: Tables, history: History, work: Scratch, out: Detections, most_items: Int, counters: Ints) -> bool:
-    """Evaluates the deferred candidates, from query ASSERTED of the touched ones on. Returns whether all are done; else `out` is full."""
+    """Evaluates the deferred candidates, from query ASSERTED of the touched ones on. Returns
+    whether all are done; else `out` is full."""
     waiting, cursor = work.waiting, work.cursor
     while cursor[ASSERTED] < waiting.size[1]:
         query = waiting.touched[cursor[ASSERTED]]
@@ -111,7 +114,8 @@ def evaluate_waiting(tables: Tables, history: History, work: Scratch, out: Detec
 
 @kernel()
 def _evaluate_lists(tables: Tables, history: History, work: Scratch, out: Detections, query: Int, counters: Ints) -> bool:
-    """Asserts a query's detections from its lists. Returns false, without detections, if the lists get too long."""
+    """Asserts a query's detections from its lists. Returns false, without detections,
+    if the lists get too long."""
     root, within, waiting = tables.root[query], tables.within[query], work.waiting
     count, first, last = waiting.queries[query, COUNT], waiting.queries[query, OLDEST], waiting.queries[query, NEWEST]
     begin, begin_seq, end = waiting.candidates[first, C_TIME], waiting.candidates[first, C_SEQ], waiting.candidates[last, C_TIME]

@@ -1,9 +1,11 @@
 """Processes events and timers in order, and finds the queries that they complete.
 
-Each event, in order, is stored once for each of its classes and visits only the queries of which it is a trigger. A query is searched only if each
-primitive that an occurrence needs has come recently enough ([RFID] 3.2, the minimum condition, without negations). How recently follows from the
-spans of the operators between the primitive and the trigger. The last times of all classes, a contiguous array, decide most cases; for queries of
-single entities the slots decide the rest. If a query is evaluated by lists, the event is deferred once the primitives have come (see `deferred`).
+Each event, in order, is stored once for each of its classes and visits only the queries of which it
+is a trigger. A query is searched only if each primitive that an occurrence needs has come recently
+enough ([RFID] 3.2, the minimum condition, without negations). How recently follows from the spans
+of the operators between the primitive and the trigger. The last times of all classes, a contiguous
+array, decide most cases; for queries of single entities the slots decide the rest. If a query is
+evaluated by lists, the event is deferred once the primitives have come (see `deferred`).
 """
 
 from __future__ import annotations
@@ -45,11 +47,13 @@ from engine.index.prefetch import prefetch
 _SOON = 4
 """Triggers are prefetched for the event this many positions ahead."""
 _MOST_FETCHED, _LINE = 32, 2
-"""The greatest number of its triggers that are prefetched, and of those whose nearest guards are in one cache line."""
+"""The greatest number of its triggers that are prefetched, and of those whose nearest
+guards are in one cache line."""
 _WORD = 64
 """Triggers that are tested together: bits of a word."""
 _MANY = 3 * MOST_WAITING // 4
-"""From this many deferred events of a query on, another one is deferred only if its whole minimum condition holds."""
+"""From this many deferred events of a query on, another one is deferred only if its
+whole minimum condition holds."""
 DONE, POOL_FULL, HEAP_FULL, OUTPUT_FULL, TOO_MUCH_WORK, _CHUNK_FULL = range(6)
 
 
@@ -58,8 +62,8 @@ def advance(
     tables: Tables, history: History, heap: Timers, events: Events, work: Scratch, out: Detections,
     watermark: Int, most_items: Int, counters: Ints,
 ) -> Int:  # fmt: skip
-    """Processes events from the cursor on and fires timers below `watermark`. Stops if memory is short: call again after allocating more. Then no
-    candidates are deferred, unless `out` is full.
+    """Processes events from the cursor on and fires timers below `watermark`. Stops if memory is
+    short: call again after allocating more. Then no candidates are deferred, unless `out` is full.
     """
     cursor = work.cursor
     while True:
@@ -80,7 +84,8 @@ def _take(
     tables: Tables, history: History, heap: Timers, events: Events, work: Scratch, out: Detections,
     watermark: Int, most_items: Int, counters: Ints,
 ) -> Int:  # fmt: skip
-    """Processes events and timers in order, as far as there is room; candidates of queries evaluated by lists are deferred."""
+    """Processes events and timers in order, as far as there is room; candidates of queries
+    evaluated by lists are deferred."""
     cursor = work.cursor
     while cursor[GIVEN_UP] < 0:
         at = cursor[NEXT]
@@ -106,7 +111,8 @@ def _take(
 
 @kernel(inline=True)
 def _fetch_triggers(tables: Tables, history: History, events: Events, at: Int) -> None:
-    """Prefetches the nearest guards of an event's triggers and the memory in which it will be stored; mostly only for the first of its classes."""
+    """Prefetches the nearest guards of an event's triggers and the memory in which it will be
+    stored; mostly only for the first of its classes."""
     first, last = events.instances[events.ends[at]], events.instances[events.ends[at + 1] - 1]
     begin, end = tables.trigger_ends[first], tables.trigger_ends[last + 1]
     prefetch(tables.trigger_query, begin)
@@ -122,7 +128,8 @@ def _fetch_triggers(tables: Tables, history: History, events: Events, at: Int) -
 def _store_next(
     tables: Tables, history: History, heap: Timers, events: Events, work: Scratch, out: Detections, most_items: Int, counters: Ints
 ) -> Int:  # fmt: skip
-    """Stores the next event once for each of its classes, if there is room for it and for its possible results; else returns what is full."""
+    """Stores the next event once for each of its classes, if there is room for it and for its
+    possible results; else returns what is full."""
     at = work.cursor[NEXT]
     t, entity = events.t[at], np.int64(events.entity[at]) if tables.shared[0] == 0 else np.int64(0)
     needed, asked = oldest(work.waiting, t), np.int64(0)
@@ -172,7 +179,8 @@ def _visit_triggers(tables: Tables, history: History, heap: Timers, events: Even
 
 @kernel(inline=True)
 def _strictest_guard_bits(guards: Guards, work: Scratch, begin: Int, end: Int, now: Int) -> np.uint64:
-    """Which of the triggers [begin, end), at most a word of them, satisfy their strictest guard, as bits.
+    """Which of the triggers [begin, end), at most a word of them, satisfy their
+    strictest guard, as bits.
 
     Most do not, unpredictably, so a branch for each would cost more than the test.
     """
@@ -189,7 +197,8 @@ def _visit(
     tables: Tables, history: History, heap: Timers, work: Scratch, out: Detections, trigger: Int, entity: Int, t: Int, seq: Int, alone: bool,
     counters: Ints
 ) -> None:  # fmt: skip
-    """Processes a trigger whose nearest guards have come: searches its query, or defers the event. `alone`: the event is of a single class."""
+    """Processes a trigger whose nearest guards have come: searches its query, or defers the event.
+    `alone`: the event is of a single class."""
     counters[CONDITIONS] += 1
     query = np.int64(tables.trigger_query[trigger] >> 1)
     if work.waiting.queries[query, BY_LISTS] == 0:
@@ -212,10 +221,12 @@ def _near_hold(guards: Guards, work: Scratch, trigger: Int, now: Int) -> bool:
 
 @kernel(inline=True)
 def _may_wait(tables: Tables, work: Scratch, trigger: Int, query: Int, now: Int, counters: Ints) -> bool:
-    """Whether all other guards of a trigger have come recently enough; the trigger's own row is read only if they are many.
+    """Whether all other guards of a trigger have come recently enough; the trigger's own row is
+    read only if they are many.
 
-    They are not tested if some event of the query is deferred already: its lists are made in any case, and decide at a lower cost. They are tested if
-    many are deferred, so that events that complete nothing do not use up the room.
+    They are not tested if some event of the query is deferred already: its lists are made in any
+    case, and decide at a lower cost. They are tested if many are deferred, so that events that
+    complete nothing do not use up the room.
     """
     if 0 < work.waiting.queries[query, COUNT] < _MANY:
         return True
@@ -262,7 +273,8 @@ def _evaluate_trigger(
     tables: Tables, history: History, heap: Timers, work: Scratch, out: Detections, trigger: Int, entity: Int, t: Int, seq: Int, alone: bool,
     counters: Ints
 ) -> None:  # fmt: skip
-    """Searches the query of a trigger whose nearest guards have come, or sets its timer. `alone`: the event is of a single class."""
+    """Searches the query of a trigger whose nearest guards have come, or sets its timer. `alone`:
+    the event is of a single class."""
     query, offset = tables.triggers[trigger, QUERY], tables.triggers[trigger, OFFSET]
     if offset != AT_ONCE:
         if _starts(tables, history, work, query, entity, t, seq, offset, tables.triggers[trigger, TRIGGER_NODE], counters):
@@ -279,7 +291,8 @@ def _evaluate_trigger(
 
 @kernel(inline=True)
 def _may_complete(tables: Tables, history: History, work: Scratch, trigger: Int, entity: Int, now: Int, counters: Ints) -> bool:
-    """Whether the other guards of a trigger have come recently enough for any entity, then for this one."""
+    """Whether the other guards of a trigger have come recently enough for any
+    entity, then for this one."""
     if not _far_hold(tables, work, trigger, now, counters):
         return False
     first, last = tables.triggers[trigger, GUARDS], tables.triggers[trigger, GUARDS_END]
@@ -301,7 +314,8 @@ def _slots_are_recent(history: History, guards: Ints, begin: Int, end: Int, enti
 def _starts(
     tables: Tables, history: History, work: Scratch, query: Int, entity: Int, now: Int, seq: Int, offset: Int, node: Int, counters: Ints
 ) -> bool:  # fmt: skip
-    """Whether the event completes `node`, so that the query gets a timer `offset` later. Negations are checked when it is due."""
+    """Whether the event completes `node`, so that the query gets a timer `offset` later. Negations
+    are checked when it is due."""
     env = work.env
     prepare(tables, history, work, query, entity, now, seq, now + offset - tables.within[query])
     env[TRIGGER], env[LAST_TRIGGER] = 0, FAR

@@ -1,8 +1,9 @@
 """The part of the index that each query adds, with local numbers.
 
-A query's **fragment** is its pattern tree, its triggers and guards, as rows in which nodes and guards are numbered from the query's first ones, and
-classes among the query's own. So it depends on the query only, and is kept when other queries are added or removed: `plan` joins
-fragments by adding to each number the offset of the query's rows.
+A query's **fragment** is its pattern tree, its triggers and guards, as rows in which nodes and
+guards are numbered from the query's first ones, and classes among the query's own. So it depends on
+the query only, and is kept when other queries are added or removed: `plan` joins fragments by
+adding to each number the offset of the query's rows.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ QUERY, OFFSET, TRIGGER_NODE, LAST_NODE, GUARDS, GUARDS_END = TRIGGER_COLUMNS = r
 """Columns of triggers. In a fragment the column QUERY contains the class."""
 
 PER_ENTITY, LISTED, WITHIN, KEPT = FACTS = range(4)
-"""Columns of `Fragments.facts`, one row for each query. KEPT: for how long its events are needed."""
+"""Columns of `Fragments.facts`, one row for each query. KEPT: for how long its events are
+needed."""
 
 
 class Ragged(NamedTuple):
@@ -81,10 +83,12 @@ class Ragged(NamedTuple):
 
 
 class Fragments(NamedTuple):
-    """Fragments of queries: `facts` has one row for each, see FACTS; the other fields are the queries' rows of the tables in `plan.Tables`.
+    """Fragments of queries: `facts` has one row for each, see FACTS; the other fields are the
+    queries' rows of the tables in `plan.Tables`.
 
-    `classes`: those of all queries, in order of first use; `kinds`: the numbers of each query's own classes. All other tables refer to a class by its
-    index there. `names`: the name of the primitive for each leaf among the nodes, else empty.
+    `classes`: those of all queries, in order of first use; `kinds`: the numbers of each query's own
+    classes. All other tables refer to a class by its index there. `names`: the name of the
+    primitive for each leaf among the nodes, else empty.
     """
 
     classes: tuple[Class, ...]
@@ -160,7 +164,8 @@ def fragments_of(queries: Sequence[RegisteredQuery], feed: Feed) -> Fragments:
 
 
 class _Trigger(NamedTuple):
-    """A leaf of class `kind` completes `node` itself, and the pattern `offset` later (AT_ONCE: itself).
+    """A leaf of class `kind` completes `node` itself, and the pattern
+    `offset` later (AT_ONCE: itself).
 
     `ages`: (class, age) of the other events of the completed part; ages are relative to the event.
     """
@@ -196,7 +201,8 @@ class _Fragment:
         return kinds, self.nodes, self.requirements, self.triggers, self.guards, self.timer_guards
 
     def add_triggers(self, triggers: list[_Trigger]) -> None:
-        """Adds the triggers: one for all leaves of a class that complete the pattern immediately, one for each that starts a timer."""
+        """Adds the triggers: one for all leaves of a class that complete the pattern immediately,
+        one for each that starts a timer."""
         for kind, offset, node in sorted({(one.kind, one.offset, one.node) for one in triggers if one.offset != AT_ONCE}):
             self.triggers.append((kind, offset, node, node, 0, 0))
         at_once: dict[int, list[_Trigger]] = {}

@@ -1,7 +1,8 @@
 """The events that patterns may still need: one slot for each (class, entity), in one pool.
 
-Time and arrival of events, which searches read, are stored separately from the columns for answers. A slot's events are contiguous, in (t, seq), so
-that a search is a bisection. Slots are found by an open-addressing hash table. A full slot first drops the events that no query needs any more, then
+Time and arrival of events, which searches read, are stored separately from the columns for answers.
+A slot's events are contiguous, in (t, seq), so that a search is a bisection. Slots are found by an
+open-addressing hash table. A full slot first drops the events that no query needs any more, then
 moves to twice the room at the pool's end; a full pool is rebuilt from the events still needed.
 """
 
@@ -28,9 +29,11 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 class History(NamedTuple):
-    """`table` holds slots (-1 free), at most half full; `keys[s]` and `slots[s]` belong to slot s; `pool`, `place` to events.
+    """`table` holds slots (-1 free), at most half full; `keys[s]` and `slots[s]` belong to slot s;
+    `pool`, `place` to events.
 
-    `used`: slots, room of the pool, and whether the slots are those of classes 0, 1, ... (events are not kept by entity): then the table is not used.
+    `used`: slots, room of the pool, and whether the slots are those of classes 0, 1, ... (events
+    are not kept by entity): then the table is not used.
     """
 
     table: npt.NDArray[np.int32]
@@ -58,7 +61,8 @@ def no_events() -> Stored:
 
 
 def build_history(events: Stored, kinds: int, more_slots: int, more_events: int) -> History:
-    """A history of `events` with room for at least so many new slots and events; one slot for each of `kinds` classes, or (0) slots as needed."""
+    """A history of `events` with room for at least so many new slots and events; one slot for each
+    of `kinds` classes, or (0) slots as needed."""
     if kinds:
         keys, more_slots = np.arange(kinds, dtype=np.int64) << SHIFT, 0
         starts, ends = (np.searchsorted(events.key, keys, side) for side in ("left", "right"))
@@ -177,7 +181,8 @@ def _fill_table(history: History) -> None:
 
 @kernel()
 def slot_with_room(history: History, key: Int, needed_from: Int) -> Int:
-    """The slot of `key`, created if there is none, with room for one more event; -1 if slots or pool are full.
+    """The slot of `key`, created if there is none, with room for one more event; -1
+    if slots or pool are full.
 
     Events with t < `needed_from` may be dropped. May be called again for the same event.
     """

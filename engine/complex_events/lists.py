@@ -1,14 +1,17 @@
 """All occurrences of a pattern in a period of time together, from the leaves up.
 
-If several events in a part of the stream may complete a query, a search for each would visit the same nodes repeatedly. Here each node gets a
-**list** of its occurrences, merged from the lists of its parts, in the order of their ends. The contents of a list depend on the node's place in the
-pattern:
+If several events in a part of the stream may complete a query, a search for each would
+visit the same nodes repeatedly. Here each node gets a **list** of its occurrences, merged
+from the lists of its parts, in the order of their ends. The contents of a list depend on
+the node's place in the pattern:
 
 - mostly the greatest s of each end is enough: one entry for each end;
-- below the second part of a sequence with an upper bound every start counts: the entries of one end are contiguous, the latest start first.
+- below the second part of a sequence with an upper bound every start counts: the entries of one end
+  are contiguous, the latest start first.
 
-A list extends as far back as it may be read (BACK). The root's entries are the detections; `trace` finds their witnesses from the top down, with the
-choices of `search.pick`. If lists get too long (TOO_LONG) or do not decide (UNSURE: the choice is for a start that is not the greatest of its end),
+A list extends as far back as it may be read (BACK). The root's entries are the detections; `trace`
+finds their witnesses from the top down, with the choices of `search.pick`. If lists get too long
+(TOO_LONG) or do not decide (UNSURE: the choice is for a start that is not the greatest of its end),
 the caller searches. Both methods have the same results, so an answer does not depend on the method.
 
 For patterns without negation, over all entities.
@@ -48,19 +51,23 @@ from engine.index.compiled import kernel
 
 BACK, EVERY, NEEDED, ORDER = range(4)
 REQUIREMENT = 4
-"""Columns of `requirements`, one row for each row of `nodes`. BACK: how much earlier than the pattern a node may end. EVERY: whether every start
-counts. NEEDED: whether every occurrence of the pattern contains the node. ORDER: the node, counted from the root, whose list is made at this
-position: parts before the whole, the rarer part first, because no further list is made once a needed node has no entry."""
+"""Columns of `requirements`, one row for each row of `nodes`. BACK: how much earlier than the
+pattern a node may end. EVERY: whether every start counts. NEEDED: whether every occurrence of the
+pattern contains the node. ORDER: the node, counted from the root, whose list is made at this
+position: parts before the whole, the rarer part first, because no further list is made once a
+needed node has no entry."""
 S, E, ARRIVAL = range(3)
 ENTRY = 3
-"""Columns of entries: an occurrence's first and last time, and the seq of the event it ends with."""
+"""Columns of entries: an occurrence's first and last time, and the seq of the event it ends
+with."""
 FROM, UNTIL, POSITION = range(3)
 LIST = 3
-"""Columns of `Lists.ends`: a node's entries [FROM, UNTIL); for a leaf, the index of its first event in the pool."""
+"""Columns of `Lists.ends`: a node's entries [FROM, UNTIL); for a leaf, the index of
+its first event in the pool."""
 EXACT, EARLIEST, LATEST, START = range(4)
 WANT = 4
-"""Columns of `Lists.wanted`. EXACT: 1 if the occurrence must end with the completing event, 0 if at or before it, NOTHING if none is wanted; bounds
-of its end; its start."""
+"""Columns of `Lists.wanted`. EXACT: 1 if the occurrence must end with the completing event, 0 if at
+or before it, NOTHING if none is wanted; bounds of its end; its start."""
 NOTHING = -1
 ROOM = 8_192
 """The greatest number of entries in all lists of a query."""
@@ -68,7 +75,8 @@ TOO_LONG, UNSURE = -1, -2
 
 
 class Lists(NamedTuple):
-    """`items`: entries. For each node of one query, counted from its root: `ends`, the range of its list, and `wanted`, the search of `trace`."""
+    """`items`: entries. For each node of one query, counted from its root: `ends`, the range of its
+    list, and `wanted`, the search of `trace`."""
 
     items: Ints
     ends: Ints
@@ -76,7 +84,8 @@ class Lists(NamedTuple):
 
 
 class Tree(NamedTuple):
-    """A query's pattern from node `root` on, and the lists of its nodes: `items` and `own`, the `ends` of Lists."""
+    """A query's pattern from node `root` on, and the lists of its nodes: `items` and
+    `own`, the `ends` of Lists."""
 
     nodes: Memory
     requirements: Memory
@@ -86,8 +95,8 @@ class Tree(NamedTuple):
 
 
 class ListInput(NamedTuple):
-    """The input of lists: the stored events (`slots` of classes) after (`since`, `since_seq`), for ends of the pattern in [begin, last], not longer
-    than `within`."""
+    """The input of lists: the stored events (`slots` of classes) after (`since`, `since_seq`), for
+    ends of the pattern in [begin, last], not longer than `within`."""
 
     slots: Memory
     pool: Memory
@@ -99,7 +108,8 @@ class ListInput(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """The end of a wanted occurrence: in [earliest, latest], at or before the event (now, arrival), or (exact) with it."""
+    """The end of a wanted occurrence: in [earliest, latest], at or before the event (now,
+    arrival), or (exact) with it."""
 
     exact: Int
     earliest: Int
@@ -139,7 +149,8 @@ def _gather(tree: Tree, given: ListInput, i: Int, top: Int, capacity: Int) -> In
 
 @kernel(inline=True)
 def _insert_start(items: Memory, group: Int, top: Int, s: Int, e: Int, arrival: Int) -> Int:
-    """Inserts a start among those of one end, entries [group, top), latest first, without duplicates. Returns the end of the list."""
+    """Inserts a start among those of one end, entries [group, top), latest first, without
+    duplicates. Returns the end of the list."""
     at = top
     while at > group and items[(at - 1) * ENTRY + S] < s:
         at -= 1
@@ -191,14 +202,16 @@ def _write_sequence(
         start, e, arrival = items[a * ENTRY + S], items[a * ENTRY + E], items[a * ENTRY + ARRIVAL]
         if top > group and (items[group * ENTRY + E] != e or items[group * ENTRY + ARRIVAL] != arrival):
             group = top
-        # Starts mostly ascend, so the first entry that ends too late is near that for the start before.
+        # Starts mostly ascend, so the first entry that ends too late is near
+        # that for the start before.
         while after < p_end and items[after * ENTRY + E] <= start - low:
             after += 1
         while after > p and items[(after - 1) * ENTRY + E] > start - low:
             after -= 1
         b = after - 1
         best = np.int64(NONE)
-        # An occurrence starts at or before its end, so earlier ends cannot have a greater start than the best.
+        # An occurrence starts at or before its end, so earlier ends cannot have a
+        # greater start than the best.
         while b >= p and items[b * ENTRY + E] >= max(start - high, best):
             s = items[b * ENTRY + S]
             if e - s <= within and not every:
@@ -223,7 +236,8 @@ def _write_sequence(
 def _with_each(
     items: Memory, group: Int, top: Int, capacity: Int, a: Int, a_end: Int, b: Int, b_end: Int, greatest: Int, span: Int
 ) -> Int:  # fmt: skip
-    """All starts for one part that ends now, entries [a, a_end), and the other at or before now, entries [b, b_end) with `greatest` start."""
+    """All starts for one part that ends now, entries [a, a_end), and the other at or before now,
+    entries [b, b_end) with `greatest` start."""
     e, arrival = items[a * ENTRY + E], items[a * ENTRY + ARRIVAL]
     if top + (a_end - a) + (b_end - b) > capacity:
         return TOO_LONG
@@ -252,9 +266,11 @@ def _after_group(items: Memory, at: Int, end: Int) -> Int:
 
 @kernel(inline=True)
 def _write_and(items: Memory, top: Int, capacity: Int, p: Int, p_end: Int, q: Int, q_end: Int, span: Int) -> Int:
-    """Writes the list of p AND q, or p ;[span] q, from the lists of p and q. Returns its end. The parts' entries are read in the order of their ends.
+    """Writes the list of p AND q, or p ;[span] q, from the lists of p and q. Returns its end. The
+    parts' entries are read in the order of their ends.
 
-    There is no branch on which part comes next, because it would be unpredictable: an entry is written in any case, and counted if it is valid.
+    There is no branch on which part comes next, because it would be unpredictable: an entry is
+    written in any case, and counted if it is valid.
     """
     i, j, never = p, q, np.int64(NONE)
     first, second = never, never  # The greatest starts so far.
@@ -278,7 +294,8 @@ def _write_and(items: Memory, top: Int, capacity: Int, p: Int, p_end: Int, q: In
 
 @kernel(inline=True)
 def _with_greatest(items: Memory, top: Int, a: Int, a_end: Int, greatest: Int, span: Int) -> Int:
-    """Writes entries [a, a_end) of one part if the other has `greatest` start and no more entries. Returns the end of the list."""
+    """Writes entries [a, a_end) of one part if the other has `greatest` start and no more entries.
+    Returns the end of the list."""
     for at in range(a, a_end if greatest != NONE else a):
         best, end = min(items[at * ENTRY + S], greatest), items[at * ENTRY + E]
         items[top * ENTRY + S], items[top * ENTRY + E], items[top * ENTRY + ARRIVAL] = best, end, items[at * ENTRY + ARRIVAL]
@@ -312,7 +329,8 @@ def _write_and_all_starts(items: Memory, top: Int, capacity: Int, p: Int, p_end:
 
 @kernel()
 def fill(tree: Tree, given: ListInput, capacity: Int) -> Int:
-    """Makes the lists of all nodes, with `capacity` for entries. Returns the number of all entries, 0 if the root has none, or TOO_LONG."""
+    """Makes the lists of all nodes, with `capacity` for entries. Returns the number of all entries,
+    0 if the root has none, or TOO_LONG."""
     nodes, requirements, items, own, root = tree
     within, top = given.within, np.int64(0)
     for place in range(root, nodes[root * NODE + LAST] + 1):
@@ -341,13 +359,13 @@ def fill(tree: Tree, given: ListInput, capacity: Int) -> Int:
     return top
 
 
-# -- witnesses ------------------------------------------------------------------------------------------------------------------
+# -- witnesses -------------------------------------------------------------------------------------
 
 
 @kernel(inline=True)
 def _last_seen(tree: Tree, i: Int, latest: Int, now: Int, arrival: Int) -> Int:
-    """The last entry of node i's list that ends at or before `latest` (at most `now`) and the event (now, arrival); if none, the index before the
-    first."""
+    """The last entry of node i's list that ends at or before `latest` (at most `now`) and the event
+    (now, arrival); if none, the index before the first."""
     items, own = tree.items, tree.own
     at = own[i * LIST + UNTIL] - 1
     while at >= own[i * LIST + FROM] and (items[at * ENTRY + E] > latest or (items[at * ENTRY + E] == now and items[at * ENTRY + ARRIVAL] > arrival)):
@@ -405,7 +423,8 @@ def _request(wanted: Memory, i: Int, exact: Int, earliest: Int, latest: Int, sta
 
 @kernel(inline=True)
 def _request_sequence(tree: Tree, wanted: Memory, node: Int, ending: Ending, s: Int) -> Int:
-    """Finds the latest start of the second part for which the first part starts at `s`: 1 or UNSURE."""
+    """Finds the latest start of the second part for which the first part
+    starts at `s`: 1 or UNSURE."""
     nodes, root, (exact, earliest, latest, now, arrival) = tree.nodes, tree.root, ending
     first, second, none = nodes[node * NODE + FIRST], nodes[node * NODE + SECOND], np.int64(0)
     start = np.int64(FAR)
@@ -425,7 +444,8 @@ def _request_sequence(tree: Tree, wanted: Memory, node: Int, ending: Ending, s: 
 
 @kernel(inline=True)
 def _request_and(tree: Tree, wanted: Memory, node: Int, ending: Ending, s: Int) -> Int:
-    """Finds which part has the ending, and which starts at `s`, in the order of `pick`: 1 or UNSURE."""
+    """Finds which part has the ending, and which starts at `s`, in the
+    order of `pick`: 1 or UNSURE."""
     nodes, root, (exact, earliest, latest, now, arrival) = tree.nodes, tree.root, ending
     never = np.int64(NONE)
     end = latest if nodes[node * NODE + HIGH] == FAR else min(latest, s + nodes[node * NODE + HIGH])
@@ -449,7 +469,8 @@ def _request_and(tree: Tree, wanted: Memory, node: Int, ending: Ending, s: Int) 
 
 @kernel()
 def trace(tree: Tree, wanted: Memory, picked: Memory, start: Int, now: Int, arrival: Int) -> Int:
-    """Writes the events of the occurrence that `search.pick` chooses, in the same form. Returns their number, or UNSURE."""
+    """Writes the events of the occurrence that `search.pick` chooses, in the same form.
+    Returns their number, or UNSURE."""
     nodes, own, root = tree.nodes, tree.own, tree.root
     count, last = np.int64(0), nodes[root * NODE + LAST]
     for i in range(last - root + 1):

@@ -1,7 +1,7 @@
 """Composite events: a shared history of primitive events, searched when a trigger comes.
 
-There are two programs: that of the queries over single entities, which is evaluated by partitions of the entities, and that of the queries over all
-entities.
+There are two programs: that of the queries over single entities, which is evaluated by partitions
+of the entities, and that of the queries over all entities.
 """
 
 from __future__ import annotations
@@ -60,8 +60,9 @@ _LAYOUT = 5
 class CompositeState:
     """State of one program.
 
-    `since`, `since_seq`: the program's query i reads the events after this (t, seq). `reached`: (t, seq) of the last event processed; all later
-    events and timers are at or after `watermark`. `last`: that of the stored events, see `query_search.Scratch`.
+    `since`, `since_seq`: the program's query i reads the events after this (t, seq). `reached`: (t,
+    seq) of the last event processed; all later events and timers are at or after `watermark`.
+    `last`: that of the stored events, see `query_search.Scratch`.
     """
 
     history: History
@@ -101,7 +102,7 @@ def recent(program: Program, events: Stored) -> Ints:
     return last
 
 
-# -- a step -----------------------------------------------------------------------------------------------------------------------
+# -- a step ----------------------------------------------------------------------------------------
 
 
 def _detect(program: Program, state: CompositeState, events: Events, watermark: int, dictionary: EntityDictionary, feed: Feed) -> pa.Table:
@@ -144,7 +145,8 @@ def _rebuilt_history(program: Program, old: History, now: int, events: int) -> H
 
 
 def _changes(program: Program, out: Detections, dictionary: EntityDictionary) -> pa.Table:
-    """Detections as changes: evidence in (t, arrival), and by leaf if one event is at several leaves."""
+    """Detections as changes: evidence in (t, arrival), and by leaf if one
+    event is at several leaves."""
     n, items = int(out.size[0]), int(out.size[1])
     rows, events = out.rows[:n], out.events[:items]
     ends = np.append(0, rows[:, 4])
@@ -190,7 +192,7 @@ def _events(batch: Batch, owner: Ints, instances: Ints) -> Events:
     )  # fmt: skip
 
 
-# -- the stage --------------------------------------------------------------------------------------------------------------------
+# -- the stage -------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -352,6 +354,7 @@ class CompositeOperator(Operator[CompositeIndex]):
         return not query.specification.per_entity
 
     def horizon(self, query: RegisteredQuery) -> int | None:
-        """The age from which on an event neither is in, nor rules out, a later occurrence; no timer waits longer."""
+        """The age from which on an event neither is in, nor rules out, a later
+        occurrence; no timer waits longer."""
         span: int = query.specification.retention
         return span

@@ -38,7 +38,8 @@ class _Pair(Pattern):
 
 @dataclass(frozen=True)
 class And(_Pair):
-    """`first AND second`; with `span` an INTERVAL, `first ;[span] second`: max(e) - min(s) <= span."""
+    """`first AND second`; with `span` an INTERVAL, `first ;[span] second`: max(e) - min(s) <=
+    span."""
 
     span: int | None = None
 
@@ -50,7 +51,8 @@ class Or(_Pair):
 
 @dataclass(frozen=True)
 class Sequence(Pattern):
-    """`first : second` or `first : !without : second`: s_second > e_first and `low <= s_second - e_first <= high` (null: unbounded)."""
+    """`first : second` or `first : !without : second`: s_second > e_first and
+    `low <= s_second - e_first <= high` (null: unbounded)."""
 
     first: Pattern
     second: Pattern
@@ -76,17 +78,20 @@ class _Without(Pattern):
 
 @dataclass(frozen=True)
 class Absence(_Without):
-    """`first : !without[span]`: no `without` in the `span` after `first`; it occurs at the end of the span, by timer."""
+    """`first : !without[span]`: no `without` in the `span` after `first`; it occurs at the
+    end of the span, by timer."""
 
 
 @dataclass(frozen=True)
 class Around(_Without):
-    """`first AND !without[span]`: no `without` from `span` before `first` until `span` after it; it occurs at the end of that, by timer."""
+    """`first AND !without[span]`: no `without` from `span` before `first` until `span` after it; it
+    occurs at the end of that, by timer."""
 
 
 @dataclass(frozen=True)
 class Before(Pattern):
-    """`!without[span] : second`: a `second` with no `without` that starts in the `span` before it and ends before it."""
+    """`!without[span] : second`: a `second` with no `without` that starts in the `span`
+    before it and ends before it."""
 
     without: Pattern
     second: Pattern
@@ -111,7 +116,7 @@ def primitives(pattern: Pattern) -> list[str]:
     return list(dict.fromkeys(node.name for node in nodes(pattern) if isinstance(node, Primitive)))
 
 
-# -- to text ----------------------------------------------------------------------------------------------------------------------
+# -- to text ---------------------------------------------------------------------------------------
 
 _OR, _AND, _SEQUENCE, _ATOM = range(4)
 
@@ -119,7 +124,8 @@ _OR, _AND, _SEQUENCE, _ATOM = range(4)
 def pattern_text(pattern: Pattern) -> str:
     """The text that is read back as an equal pattern, without redundant parentheses.
 
-    >>> pattern_text(Sequence(And(Primitive("A"), Primitive("B")), Primitive("C"), 0, 5, Primitive("N")))
+    >>> both = And(Primitive("A"), Primitive("B"))
+    >>> pattern_text(Sequence(both, Primitive("C"), 0, 5, Primitive("N")))
     '(A AND B) : !N :[0,5] C'
     """
     return _text(pattern, _OR)
@@ -154,15 +160,17 @@ def _node_text(node: Pattern) -> tuple[str, int]:
     raise TypeError(f"{node!r} is no pattern")
 
 
-# -- to be read -------------------------------------------------------------------------------------------------------------------
+# -- to be read ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Described:
-    """A node for display. `kind` is the paper's: normal, trigger, virtual or negative; `label` names the operator or the primitive.
+    """A node for display. `kind` is the paper's: normal, trigger, virtual or negative; `label`
+    names the operator or the primitive.
 
-    A **trigger** node is a primitive whose event can complete the whole pattern (or start its last timer), a **virtual** one an OR, a **negative**
-    one the negated part. `bounds` are times as written, in the unit of `t`.
+    A **trigger** node is a primitive whose event can complete the whole pattern (or start its last
+    timer), a **virtual** one an OR, a **negative** one the negated part. `bounds` are times as
+    written, in the unit of `t`.
     """
 
     kind: str
@@ -174,7 +182,8 @@ class Described:
 def describe(pattern: Pattern, kind: str = "trigger") -> Described:
     """The pattern as a tree for display, with the kinds of [RFID] 3.1.
 
-    >>> tree = describe(Sequence(Primitive("shelf"), Primitive("exit"), without=Primitive("checkout")))
+    >>> shelf, checkout = Primitive("shelf"), Primitive("checkout")
+    >>> tree = describe(Sequence(shelf, Primitive("exit"), without=checkout))
     >>> tree.label, [(part.label, part.kind) for part in tree.parts]
     ('SEQUENCE', [('shelf', 'normal'), ('checkout', 'negative'), ('exit', 'trigger')])
     """

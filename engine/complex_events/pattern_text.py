@@ -59,7 +59,8 @@ def translate(text: str) -> Translated:
         tree = _lark().parse(text)
     except UnexpectedInput as fault:
         raise _syntax_fault(fault, text) from None
-    # Not by `scan_values`, which calls itself for each level: a long pattern is as deep as it has operators.
+    # Not by `scan_values`, which calls itself for each level: a long pattern is as
+    # deep as it has operators.
     names = sum(1 for part in tree.iter_subtrees() if part.data == "primitive")
     if names > MAX_PRIMITIVES:
         raise PatternRefused((1, 1), Message("the pattern names {names} primitives; at most {most} are allowed", names=names, most=MAX_PRIMITIVES))
@@ -114,7 +115,8 @@ class _Translator:
         text = str(token).strip("'")
         if token.type == "DURATION":
             return text
-        # Longer ones exceed every bound; as doubles they are infinite, which the checks refuse at their place.
+        # Longer ones exceed every bound; as doubles they are infinite, which the
+        # checks refuse at their place.
         return int(text) if re.fullmatch(r"[-+]?\d{1,400}", text) else float(text)
 
 

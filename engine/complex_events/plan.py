@@ -1,10 +1,13 @@
-"""The index over all composite queries of a feed: event classes shared by all queries, pattern trees and triggers as arrays.
+"""The index over all composite queries of a feed: event classes shared by all queries, pattern
+trees and triggers as arrays.
 
-A **class** is the set of conditions of some primitive; primitives with equal conditions share it, and its events are stored once. Queries over single
-entities are one **program**, the others another; a program's **instances** are the classes that its queries use.
+A **class** is the set of conditions of some primitive; primitives with equal conditions share it,
+and its events are stored once. Queries over single entities are one **program**, the others
+another; a program's **instances** are the classes that its queries use.
 
-The index is joined from the queries' fragments, by array operations over all of them. When the list of queries changes, fragments are made only for
-new queries; the resulting index is the same as if all had been compiled again.
+The index is joined from the queries' fragments, by array operations over all of them. When the list
+of queries changes, fragments are made only for new queries; the resulting index is the same as if
+all had been compiled again.
 """
 
 from __future__ import annotations
@@ -46,14 +49,18 @@ Short = npt.NDArray[np.int32]
 class Tables(NamedTuple):
     """Pattern trees and triggers of a program; queries, leaves, triggers and guards in CSR form.
 
-    `nodes`: see the columns in `search`. `root`, `within`: those of each query. Leaves of query q are nodes `leaves[leaf_ends[q]:leaf_ends[q + 1]]`.
-    An event of instance i visits `triggers[trigger_ends[i]:trigger_ends[i + 1]]`, rows with the columns of `TRIGGER_COLUMNS`: it completes QUERY
-    itself (OFFSET AT_ONCE) as one of the leaves TRIGGER_NODE to LAST_NODE, or, if it completes TRIGGER_NODE, it starts a timer that is due OFFSET
-    later. The occurrence contains an event of each of `guards[GUARDS:GUARDS_END]`, rows (class, greatest age), the lowest ages first. `nearest`: the
-    first FIRST_GUARDS of them for each trigger, as class, age, class, age; if there are fewer, filled with the class after the last, which always
-    counts as present. `further`: the next ones. `trigger_query`: query << 1 | whether there are still more.
-    `timer_guards[timer_guard_ends[q]:...]`: the same for the timers of query q. `kind`: the class of each instance. `requirements`: those on each
-    node's list, see `lists`; `listed`: the queries that may be evaluated by lists. `horizon`: how long events of each class are kept, -1 if no
+    `nodes`: see the columns in `search`. `root`, `within`: those of each query. Leaves of query q
+    are nodes `leaves[leaf_ends[q]:leaf_ends[q + 1]]`. An event of instance i visits
+    `triggers[trigger_ends[i]:trigger_ends[i + 1]]`, rows with the columns of `TRIGGER_COLUMNS`: it
+    completes QUERY itself (OFFSET AT_ONCE) as one of the leaves TRIGGER_NODE to LAST_NODE, or, if
+    it completes TRIGGER_NODE, it starts a timer that is due OFFSET later. The occurrence contains
+    an event of each of `guards[GUARDS:GUARDS_END]`, rows (class, greatest age), the lowest ages
+    first. `nearest`: the first FIRST_GUARDS of them for each trigger, as class, age, class, age; if
+    there are fewer, filled with the class after the last, which always counts as present.
+    `further`: the next ones. `trigger_query`: query << 1 | whether there are still more.
+    `timer_guards[timer_guard_ends[q]:...]`: the same for the timers of query q. `kind`: the class
+    of each instance. `requirements`: those on each node's list, see `lists`; `listed`: the queries
+    that may be evaluated by lists. `horizon`: how long events of each class are kept, -1 if no
     query of the program uses it.
     """
 
@@ -81,8 +88,8 @@ class Tables(NamedTuple):
 class Program:
     """Queries that are evaluated together: `positions` are theirs in the index.
 
-    `names`: the name of the primitive for each leaf node, else empty. `per_entity`: there are slots for each entity.
-    Derived values are cached.
+    `names`: the name of the primitive for each leaf node, else empty. `per_entity`: there are slots
+    for each entity. Derived values are cached.
     """
 
     positions: tuple[int, ...]
@@ -104,7 +111,8 @@ class Program:
 
 @dataclass(frozen=True)
 class CompositeIndex:
-    """All queries of a feed. `programs`: that of queries over single entities, and that of the others; `instances`: of each program by class, CSR."""
+    """All queries of a feed. `programs`: that of queries over single entities, and that of the
+    others; `instances`: of each program by class, CSR."""
 
     feed: Feed
     queries: tuple[RegisteredQuery, ...]
@@ -122,7 +130,8 @@ def compile_index(queries: Sequence[RegisteredQuery], feed: Feed) -> CompositeIn
 
 
 def recompile_index(old: CompositeIndex, queries: Sequence[RegisteredQuery]) -> CompositeIndex:
-    """The index for a list of queries that differs from that of `old`; it takes a few passes over arrays, and compiles only new queries."""
+    """The index for a list of queries that differs from that of `old`; it takes a few passes over
+    arrays, and compiles only new queries."""
     known = {query.key: number for number, query in enumerate(old.queries)}
     at = np.array([known.get(query.key, -1) for query in queries], np.int64)
     fresh = np.flatnonzero(at < 0)
@@ -174,7 +183,8 @@ def _program(all_fragments: Fragments, queries: Sequence[RegisteredQuery], per_e
 
 
 def _ends(owners: Ints, count: int) -> Ints:
-    """The end offsets of the rows of each of `count` owners, preceded by 0; `owners`: those of the rows, ascending."""
+    """The end offsets of the rows of each of `count` owners, preceded by 0; `owners`:
+    those of the rows, ascending."""
     return np.append(0, np.cumsum(np.bincount(owners, minlength=count)))
 
 
@@ -184,7 +194,8 @@ def _kinds(fragments: Fragments, owner: Ints, places: Ints) -> Ints:
 
 
 def _of_classes(fragments: Fragments, table: Ragged) -> Ints:
-    """The rows of a table whose first column is a class, with that as a number among all classes."""
+    """The rows of a table whose first column is a class, with that as a
+    number among all classes."""
     rows = table.rows.copy()
     rows[:, 0] = _kinds(fragments, table.owner, rows[:, 0])
     return rows
@@ -203,7 +214,8 @@ def _nodes(fragments: Fragments) -> Ints:
 
 
 def _triggers(fragments: Fragments, instance: Ints, instances: int) -> tuple[Ints, Ints]:
-    """Triggers by instance, then in the order of their queries; `instance`: that of each of the fragments' `kinds`."""
+    """Triggers by instance, then in the order of their queries; `instance`: that of each
+    of the fragments' `kinds`."""
     rows, owner = fragments.triggers.rows.copy(), fragments.triggers.owner
     asking = instance[fragments.kinds.ends[owner] + rows[:, QUERY]]
     rows[:, QUERY] = owner
@@ -221,7 +233,8 @@ def _horizon(fragments: Fragments) -> Ints:
 
 
 def _guard_rows(triggers: Ints, guards: Ints, first: int, always: int) -> Short:
-    """Guards of each trigger from number `first` on, in one row; `always` fills it up, and replaces a guard whose age needs more than 32 bits."""
+    """Guards of each trigger from number `first` on, in one row; `always` fills it up, and replaces
+    a guard whose age needs more than 32 bits."""
     found = np.zeros((len(triggers), 2 * FIRST_GUARDS), np.int32)
     for i in range(FIRST_GUARDS):
         at = triggers[:, GUARDS] + first + i

@@ -48,15 +48,18 @@ from engine.index.compiled import kernel
 # Places in counters.
 ACCESSED, CONDITIONS, WORK, DETECTED, EVENTS, SEARCHED, LISTED, ENTRIES = range(8)
 COUNTERS = 8
-# Indexes in cursor: next event; the timer that fired last; a query whose search was given up, and its time; running number of events; the next of the
-# queries with deferred candidates to evaluate, and why events are not processed meanwhile.
+# Indexes in cursor: next event; the timer that fired last; a query whose search was given up, and
+# its time; running number of events; the next of the queries with deferred candidates to evaluate,
+# and why events are not processed meanwhile.
 NEXT, LAST_DUE, LAST_KEY, GIVEN_UP, GIVEN_UP_AT, EVENT, ASSERTED, REASON = range(8)
 CANDIDATES = 1_048_576
-"""The greatest number of deferred events; an event counts once for every query that it may complete."""
+"""The greatest number of deferred events; an event counts once for every
+query that it may complete."""
 MOST_WAITING = 256
 """The greatest number of deferred events of a query."""
 C_TIME, C_SEQ, C_TRIGGER, C_BEFORE = range(4)
-"""Columns of `Waiting.candidates`: the event, its trigger (-1: one of several), and the query's candidate before it."""
+"""Columns of `Waiting.candidates`: the event, its trigger (-1: one of several), and the
+query's candidate before it."""
 OLDEST, NEWEST, COUNT, BY_LISTS = range(4)
 """Columns of `Waiting.queries`: a query's candidates, and whether it is evaluated by lists."""
 
@@ -74,10 +77,11 @@ class Events(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """Deferred events that may complete queries evaluated by lists: `candidates`, a linked list for each of `queries`; `touched`: queries that have
-    some.
+    """Deferred events that may complete queries evaluated by lists: `candidates`, a linked list for
+    each of `queries`; `touched`: queries that have some.
 
-    `size`: numbers of candidates and of touched queries, and whether some query has the greatest number allowed.
+    `size`: numbers of candidates and of touched queries, and whether some query has
+    the greatest number allowed.
     """
 
     candidates: Ints
@@ -89,8 +93,9 @@ class Waiting(NamedTuple):
 class Scratch(NamedTuple):
     """`env`: see `search`. `seen[q]`: the last event that visited query q.
 
-    `since`, `since_seq`: a query reads the events after this one. `last[c]`: the time of the last event of class c, of any entity; one more entry
-    counts as now. `past`: a query's slots as of an earlier event.
+    `since`, `since_seq`: a query reads the events after this one. `last[c]`: the time of the
+    last event of class c, of any entity; one more entry counts as now. `past`: a query's
+    slots as of an earlier event.
     """
 
     env: Ints
@@ -106,7 +111,8 @@ class Scratch(NamedTuple):
 
 
 class Detections(NamedTuple):
-    """Room for detections: `rows` (query, entity, s, e, end of its evidence) and evidence as `events` (leaf's node, t, seq, then `History.place`)."""
+    """Room for detections: `rows` (query, entity, s, e, end of its evidence) and evidence as
+    `events` (leaf's node, t, seq, then `History.place`)."""
 
     rows: Ints
     events: Ints
@@ -188,7 +194,8 @@ def write_detection(
 def _search_prepared(
     tables: Tables, history: History, slots: Memory, work: Scratch, out: Detections, query: Int, entity: Int, now: Int, counters: Ints
 ) -> None:  # fmt: skip
-    """Searches the query that was prepared; asserts the detection if an occurrence is completed now."""
+    """Searches the query that was prepared; asserts the detection if an
+    occurrence is completed now."""
     env, root = work.env, tables.root[query]
     counters[SEARCHED] += 1
     never, far, yes = np.int64(NONE), np.int64(FAR), np.int64(1)
@@ -213,7 +220,8 @@ def search_query(
 
 @kernel()
 def search_past(tables: Tables, history: History, work: Scratch, out: Detections, query: Int, now: Int, completer: Int, counters: Ints) -> None:
-    """Like `search_query`, for an event after which others have been stored; for queries over all entities."""
+    """Like `search_query`, for an event after which others have been stored; for
+    queries over all entities."""
     prepare(tables, history, work, query, np.int64(0), now, completer, now - tables.within[query])
     work.env[DIRECT] = 0
     pool, first = memory(history.pool), tables.leaf_ends[query]

@@ -1,4 +1,5 @@
-"""Requirements of a pattern on its events, derived from its tree: which must occur, how old they can be, how far back its parts are searched."""
+"""Requirements of a pattern on its events, derived from its tree: which must occur, how old they
+can be, how far back its parts are searched."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ _EACH = 8.0
 def required_primitives(pattern: Pattern) -> frozenset[str]:
     """Primitives in every occurrence: the minimum condition.
 
-    >>> sorted(required_primitives(tree.Sequence(tree.Or(tree.Primitive("A"), tree.Primitive("B")), tree.Primitive("C"))))
+    >>> either = tree.Or(tree.Primitive("A"), tree.Primitive("B"))
+    >>> sorted(required_primitives(tree.Sequence(either, tree.Primitive("C"))))
     ['C']
     """
     match pattern:
@@ -34,13 +36,15 @@ def required_primitives(pattern: Pattern) -> frozenset[str]:
     raise TypeError(f"{pattern!r} is no pattern")
 
 
-# -- the ages of events in an occurrence: the spans of the operators, passed down as in [RFID] 2 on RCEDA -------------------------------------------
+# -- the ages of events in an occurrence: the spans of the operators, passed down as in [RFID] 2 on
+# RCEDA -------------------------------------------
 
 
 def longest(pattern: Pattern) -> int:
     """The greatest e - s of an occurrence; FAR or more if it is unbounded.
 
-    >>> longest(tree.Sequence(tree.Primitive("A"), tree.Absence(tree.Primitive("B"), tree.Primitive("C"), 5), 0, 3))
+    >>> absence = tree.Absence(tree.Primitive("B"), tree.Primitive("C"), 5)
+    >>> longest(tree.Sequence(tree.Primitive("A"), absence, 0, 3))
     8
     """
     match pattern:
@@ -85,7 +89,8 @@ def reach(pattern: Pattern) -> Ages:
 def lookback(pattern: Pattern) -> int:
     """How long before its s events may still rule out an occurrence.
 
-    >>> lookback(tree.Sequence(tree.Before(tree.Primitive("A"), tree.Primitive("B"), 5), tree.Primitive("C")))
+    >>> before = tree.Before(tree.Primitive("A"), tree.Primitive("B"), 5)
+    >>> lookback(tree.Sequence(before, tree.Primitive("C")))
     5
     """
     match pattern:
@@ -104,7 +109,8 @@ def negates(node: Pattern) -> bool:
 def requirements(pattern: Pattern, within: int) -> list[list[int]]:
     """Rows of `Tables.requirements` for a pattern without negation, a node before its parts.
 
-    >>> requirements(tree.Sequence(tree.Primitive("A"), tree.And(tree.Primitive("B"), tree.Primitive("C"), 3), 0, 5), 20)
+    >>> both = tree.And(tree.Primitive("B"), tree.Primitive("C"), 3)
+    >>> requirements(tree.Sequence(tree.Primitive("A"), both, 0, 5), 20)
     [[0, 0, 1, 1], [8, 0, 1, 4], [0, 1, 1, 3], [3, 1, 1, 2], [3, 1, 1, 0]]
     """
     order, _ = _rarest_first(pattern, within, 0)
@@ -127,7 +133,8 @@ def _ages(pattern: Pattern, within: int, back: int, every: int, needed: int) -> 
 
 
 def _rarest_first(pattern: Pattern, within: int, number: int) -> tuple[list[int], float]:
-    """The nodes, parts before the whole and the rarer part first; and the expected number of the pattern's occurrences within its window.
+    """The nodes, parts before the whole and the rarer part first; and the expected number of the
+    pattern's occurrences within its window.
 
     The pattern is node `number`. Rates are unknown: each primitive counts as _EACH events.
     """

@@ -1,18 +1,23 @@
 """The exact search over stored events: whether an event or a timer completes a pattern now.
 
-The central function is `latest`: the greatest s of the occurrences of a node with e in a span, s at most a limit and at least `env[LEAST]`. It is
-computed for each node from its parts:
+The central function is `latest`: the greatest s of the occurrences of a node with e in a span, s at
+most a limit and at least `env[LEAST]`. It is computed for each node from its parts:
 
-- a sequence needs the *latest* start of its second part, then the latest start of a first part that ends before it. Without an upper bound and
-  without negation the latest start of the second part is always best; with them all its starts are tried, the latest first;
-- a negation only moves the lower end of the span in which the first part must end, to the latest start of a negated occurrence that ends in time;
-- a negation before or around a part (BEFORE, AROUND) extends further back than an occurrence: only for it `env[LEAST]` is lowered;
+- a sequence needs the *latest* start of its second part, then the latest start of a first part that
+  ends before it. Without an upper bound and without negation the latest start of the second part is
+  always best; with them all its starts are tried, the latest first;
+- a negation only moves the lower end of the span in which the first part must end, to the latest
+  start of a negated occurrence that ends in time;
+- a negation before or around a part (BEFORE, AROUND) extends further back than an occurrence: only
+  for it `env[LEAST]` is lowered;
 - an interval tries starts from the latest down, each with the ends that its span allows.
 
-The order of events of equal time matters only for "completed now" (`exact`): the stored events are those up to the completing one, so that is the
-last of its slot. Timers that are due now come after all events of now, so an event's search does not see them.
+The order of events of equal time matters only for "completed now" (`exact`): the stored events are
+those up to the completing one, so that is the last of its slot. Timers that are due now come after
+all events of now, so an event's search does not see them.
 
-References: specification 5.5; [RFID] 3.2 (from the trigger node to its siblings and up). The search replaces the candidate sets of the paper.
+References: specification 5.5; [RFID] 3.2 (from the trigger node to its siblings and up). The search
+replaces the candidate sets of the paper.
 """
 
 from __future__ import annotations
@@ -38,8 +43,8 @@ Memory = Any
 # Columns of `nodes`.
 OP, FIRST, SECOND, WITHOUT, LOW, HIGH, LAST = range(7)
 NODE = 8
-"""Numbers of a row: one cache line. LAST: the last of the nodes below, which are numbered from the node's own number on. LOW of BEFORE and AROUND:
-the greatest length of the negated part."""
+"""Numbers of a row: one cache line. LAST: the last of the nodes below, which are numbered from the
+node's own number on. LOW of BEFORE and AROUND: the greatest length of the negated part."""
 LEAF, KIND = FIRST, SECOND
 """Columns of a primitive: the number of its leaf in the query, and its class."""
 PRIMITIVE, BOTH, EITHER, SEQUENCE, ABSENCE, BEFORE, AROUND = range(7)
@@ -47,7 +52,8 @@ PRIMITIVE, BOTH, EITHER, SEQUENCE, ABSENCE, BEFORE, AROUND = range(7)
 BASE, BEGIN, END, LIMIT = range(4)
 # Columns of `pool`.
 T, SEQ = range(2)
-# Indexes in `env`; from LEAVES on the slot of each leaf of the query, -1 if nothing is stored; from MEMO on cached results of this search.
+# Indexes in `env`; from LEAVES on the slot of each leaf of the query, -1 if nothing is stored; from
+# MEMO on cached results of this search.
 LEAST, SINCE, SINCE_SEQ, NOW, COMPLETER, DUE, OPERATIONS, PICKED, TRIGGER, LAST_TRIGGER, SEARCH, DIRECT = range(12)
 MEMO = 12
 """DIRECT: slots have the numbers of classes, and those from LEAVES on are not used."""
@@ -59,7 +65,8 @@ NONE = -(2**62)
 FAR = 2**62
 """Greater than every time."""
 MOST_OPERATIONS = 10_000_000
-"""The greatest number of nodes that one search may visit. The result of a longer search is not used."""
+"""The greatest number of nodes that one search may visit. The result of a
+longer search is not used."""
 BY_TIMER = -1
 """`env[COMPLETER]` in the search of a timer; else the seq of the completing event."""
 
@@ -73,8 +80,9 @@ MEMORY: Any = cast(Any, types.CPointer)(INT64)
 
 @_intrinsic
 def memory(context: Any, array: Any) -> Any:
-    """A pointer to the data of a contiguous integer array. The search passes pointers, because an array argument consists of seven or nine numbers,
-    and passing these would cost more than the work. The width of rows is given by the columns here. The array must outlive the call."""
+    """A pointer to the data of a contiguous integer array. The search passes pointers, because an
+    array argument consists of seven or nine numbers, and passing these would cost more than the
+    work. The width of rows is given by the columns here. The array must outlive the call."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return cast(Any, arrayobj).make_array(signature.args[0])(context, builder, arguments[0]).data
@@ -84,7 +92,8 @@ def memory(context: Any, array: Any) -> Any:
 
 @kernel(inline=True)
 def last_at(pool: Memory, begin: Int, end: Int, t: Int) -> Int:
-    """The last position in [begin, end) with time <= t, else begin - 1. Recent events are tried first."""
+    """The last position in [begin, end) with time <= t, else begin - 1.
+    Recent events are tried first."""
     high = end - 1
     step = 1
     while high >= begin and pool[high * 2 + T] > t:
@@ -105,7 +114,8 @@ def last_at(pool: Memory, begin: Int, end: Int, t: Int) -> Int:
 
 @kernel(inline=True)
 def event_at(node: Int, nodes: Memory, env: Memory, slots: Memory, pool: Memory, earliest: Int, most: Int, exact: Int) -> Int:
-    """The pool's position of the last event of a leaf with earliest <= t <= most (exact: the one that completes now), else -1."""
+    """The pool's position of the last event of a leaf with earliest <= t <= most (exact: the one
+    that completes now), else -1."""
     slot = nodes[node * NODE + KIND] if env[DIRECT] else env[LEAVES + nodes[node * NODE + LEAF]]
     if slot < 0:
         return -1
@@ -125,8 +135,9 @@ def event_at(node: Int, nodes: Memory, env: Memory, slots: Memory, pool: Memory,
     return found
 
 
-# Parts of `latest`, which call it. Numba does not compile functions that call each other; so these are inlined before types are inferred.
-# Constants are made int64 before they are passed: numba would compile `latest` again for each literal.
+# Parts of `latest`, which call it. Numba does not compile functions that call each other; so these
+# are inlined before types are inferred. Constants are made int64 before they are passed: numba
+# would compile `latest` again for each literal.
 
 
 @part
@@ -143,7 +154,8 @@ def _latest_of_sequence(nodes: Memory, env: Memory, slots: Memory, pool: Memory,
         end = start - low
         excluded = latest(nodes, env, slots, pool, without, never, start - 1, far, no) if without >= 0 else never
         after = max(start - high, excluded)
-        # If the first part is a primitive, its latest event before is more informative than whether one is in the span.
+        # If the first part is a primitive, its latest event before is more informative than
+        # whether one is in the span.
         alone = nodes[first * NODE + OP] == PRIMITIVE
         if alone or after <= end:
             one = latest(nodes, env, slots, pool, first, never if alone else after, end, most, no)
@@ -171,11 +183,13 @@ def _latest_of_both(nodes: Memory, env: Memory, slots: Memory, pool: Memory, nod
         end = last if span == FAR or start == FAR else min(last, start + span)
         if exact and env[NOW] > end:
             break
-        # Which part ends in the span (or now), and which part starts in time: both choices only if they are a condition.
+        # Which part ends in the span (or now), and which part starts in time: both choices
+        # only if they are a condition.
         for which in range(2 if exact or earliest > env[LEAST] else 1):
             for limited in range(2 if start < end else 1):
                 best = max(best, _latest_common_start(nodes, env, slots, pool, node, earliest, end, start, exact, which, limited, best))
-        # Done if even the greatest e is near the start, or if a lower limit did not change the start.
+        # Done if even the greatest e is near the start, or if a lower limit
+        # did not change the start.
         if best in (NONE, start) or span == FAR or end - best <= span:
             break
         if exact:
@@ -190,8 +204,8 @@ def _latest_common_start(
     nodes: Memory, env: Memory, slots: Memory, pool: Memory, node: Int, earliest: Int, end: Int, start: Int, exact: Int, which: Int,
     limited: Int, floor: Int
 ) -> Int:  # fmt: skip
-    """The latest start of two parts together, if it is above `floor`: part `which` ends in the span (or now), part `limited` starts at or before
-    `start`."""
+    """The latest start of two parts together, if it is above `floor`: part `which` ends in the span
+    (or now), part `limited` starts at or before `start`."""
     never, far, no = np.int64(NONE), np.int64(FAR), np.int64(0)
     found = far
     for i in range(2):
@@ -219,7 +233,8 @@ def _latest_after_absence(nodes: Memory, env: Memory, slots: Memory, pool: Memor
 def _latest_before_absence(
     nodes: Memory, env: Memory, slots: Memory, pool: Memory, node: Int, earliest: Int, last: Int, most: Int, exact: Int
 ) -> Int:
-    """`latest` of a part with no negated occurrence in a span after it (ABSENCE), or before and after it (AROUND). It ends with the span."""
+    """`latest` of a part with no negated occurrence in a span after it (ABSENCE), or before and
+    after it (AROUND). It ends with the span."""
     never, far, no = np.int64(NONE), np.int64(FAR), np.int64(0)
     first, without, span = nodes[node * NODE + FIRST], nodes[node * NODE + WITHOUT], nodes[node * NODE + HIGH]
     from_, until = (env[NOW], env[NOW]) if exact else (earliest, last)
@@ -246,7 +261,8 @@ def _last_end(nodes: Memory, env: Memory, slots: Memory, pool: Memory, node: Int
     """The greatest e <= last at which `node` occurs, else NONE."""
     never, far, no = np.int64(NONE), np.int64(FAR), np.int64(0)
     low = latest(nodes, env, slots, pool, node, never, last, far, no)
-    # There is an occurrence with e in [low, high], and none with e above high; a primitive ends where it starts.
+    # There is an occurrence with e in [low, high], and none with e above high; a
+    # primitive ends where it starts.
     high = low if low == NONE or nodes[node * NODE + OP] == PRIMITIVE else last
     while low < high:
         middle = (low + high + 1) // 2
@@ -259,7 +275,8 @@ def _last_end(nodes: Memory, env: Memory, slots: Memory, pool: Memory, node: Int
 
 @part
 def _is_ruled_out(nodes: Memory, env: Memory, slots: Memory, pool: Memory, without: Int, from_: Int, last: Int, within: Int) -> bool:
-    """Whether an occurrence of `without`, no longer than `within`, starts at or after `from_` and ends at or before `last`."""
+    """Whether an occurrence of `without`, no longer than `within`, starts at or after `from_` and
+    ends at or before `last`."""
     never, no, least = np.int64(NONE), np.int64(0), env[LEAST]
     # Results cached with another limit are not used.
     env[LEAST], env[SEARCH] = max(from_, env[SINCE]), env[SEARCH] + 1
@@ -275,7 +292,8 @@ def _is_ruled_out(nodes: Memory, env: Memory, slots: Memory, pool: Memory, witho
 
 @kernel(INT64(MEMORY, MEMORY, MEMORY, MEMORY, INT64, INT64, INT64, INT64, INT64))
 def latest(nodes: Memory, env: Memory, slots: Memory, pool: Memory, node: Int, earliest: Int, last: Int, most: Int, exact: Int) -> Int:
-    """The greatest s of the occurrences of `node` with earliest <= e <= last and env[LEAST] <= s <= most, else NONE.
+    """The greatest s of the occurrences of `node` with earliest <= e <= last and
+    env[LEAST] <= s <= most, else NONE.
 
     `exact`: only occurrences that are completed by the present event or the timers of now.
     """
@@ -312,9 +330,11 @@ def latest(nodes: Memory, env: Memory, slots: Memory, pool: Memory, node: Int, e
 def pick(
     nodes: Memory, env: Memory, slots: Memory, pool: Memory, picked: Memory, node: Int, earliest: Int, last: Int, most: Int, exact: Int
 ) -> Int:  # fmt: skip
-    """Writes the events of the occurrence that `latest` finds with the same arguments: rows (leaf's node, pool's position) of `picked`.
+    """Writes the events of the occurrence that `latest` finds with the same arguments: rows (leaf's
+    node, pool's position) of `picked`.
 
-    Returns its s. Every choice is that of `latest`, so the witness depends only on the events of the window.
+    Returns its s. Every choice is that of `latest`, so the witness depends only on
+    the events of the window.
     """
     op = nodes[node * NODE + OP]
     if op == PRIMITIVE:

@@ -1,7 +1,8 @@
 """Specifications of the family `composite` (specification 5.5).
 
-A pattern is written as text or as a JSON tree; both result in the same `Pattern`. A primitive matches events by conditions on columns, by the
-beginning of a text (an EPC prefix), or by a region. The last two are additions to the specification's form.
+A pattern is written as text or as a JSON tree; both result in the same `Pattern`. A primitive
+matches events by conditions on columns, by the beginning of a text (an EPC prefix), or by a region.
+The last two are additions to the specification's form.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ _KEYS = ("and", "or", "interval", "absence", "before", "around", "sequence")
 class PrimitiveFilter:
     """The conditions on an event that matches a primitive; all must hold.
 
-    `prefixes`: (column, beginning of its text), sorted. `regions`: the event is in all of them; `outside`: it has a position and is in none of these.
+    `prefixes`: (column, beginning of its text), sorted. `regions`: the event is in all of them;
+    `outside`: it has a position and is in none of these.
     """
 
     name: str
@@ -46,7 +48,8 @@ class PrimitiveFilter:
 
 @dataclass(frozen=True)
 class CompositeSpecification:
-    """`primitives` are those that the pattern names, in the order of their first appearance. A pattern that can never occur has no answers."""
+    """`primitives` are those that the pattern names, in the order of their first appearance. A
+    pattern that can never occur has no answers."""
 
     name: str
     where: Conditions
@@ -87,7 +90,7 @@ def uses_places(specification: CompositeSpecification) -> bool:
     return any(one.regions or one.outside for one in specification.primitives)
 
 
-# -- primitives -------------------------------------------------------------------------------------------------------------------
+# -- primitives ------------------------------------------------------------------------------------
 
 
 def _read_primitives(value: Any, context: Context) -> dict[str, PrimitiveFilter]:
@@ -131,7 +134,7 @@ def _read_prefixes(value: Any, context: Context) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(found))
 
 
-# -- patterns ---------------------------------------------------------------------------------------------------------------------
+# -- patterns --------------------------------------------------------------------------------------
 
 
 class _PatternReader:

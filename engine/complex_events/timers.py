@@ -14,7 +14,8 @@ QUERY_SHIFT = 32
 
 
 class Timers(NamedTuple):
-    """`due[0]`, `key[0]` is the first timer; the heap has `size[0]` timers. A timer may be in it more than once."""
+    """`due[0]`, `key[0]` is the first timer; the heap has `size[0]` timers. A timer
+    may be in it more than once."""
 
     due: Ints
     key: Ints

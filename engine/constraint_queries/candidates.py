@@ -1,4 +1,5 @@
-"""Finds the events of a domain that are consistent with the new event: by time, by squared chord, by cell, and by the exact constraints.
+"""Finds the events of a domain that are consistent with the new event: by time, by squared chord,
+by cell, and by the exact constraints.
 
 References: [CCQ] 3.3, 4.2.
 """
@@ -20,7 +21,8 @@ _STEPS, _STRETCH = 8, 256
 
 @kernel(inline=True)
 def first_at_or_after(ring: Ints, low: int, high: int, time: int) -> Any:
-    """The first index from `low` up to `high` with a time of at least `time`; mostly a few steps away."""
+    """The first index from `low` up to `high` with a time of at least
+    `time`; mostly a few steps away."""
     for _ in range(_STEPS):
         if low >= high or ring[T, low] >= time:
             return low
@@ -36,7 +38,8 @@ def first_at_or_after(ring: Ints, low: int, high: int, time: int) -> Any:
 
 @kernel(inline=True)
 def mask_within_reach(rings: Rings, low: int, high: int, bounds: PairBounds, new: NewEvent, skip_expired: bool) -> Any:
-    """The events of a short range that are within reach, as bits; and those of them that need the exact constraints."""
+    """The events of a short range that are within reach, as bits; and those of them that
+    need the exact constraints."""
     mask, sure = np.int64(0), np.int64(0)
     place, first = rings.place, np.uint64(low)
     for k in range(np.uint64(high - low)):
@@ -82,7 +85,8 @@ def near_any(rings: Rings, low: int, high: int, bounds: PairBounds, new: NewEven
 
 @kernel(inline=True)
 def within_reach(place: Floats, low: int, high: int, bounds: PairBounds, new: NewEvent, pooled: Ints, top: int) -> Any:
-    """Writes the ring indexes of the events of a range that are within reach to the pool from `top` on. Returns the new top."""
+    """Writes the ring indexes of the events of a range that are within reach to the pool from
+    `top` on. Returns the new top."""
     for k in range(low, high):
         across, along, up = place[0, k] - new.x, place[1, k] - new.y, place[2, k] - new.z
         # Each index is written, and kept only if it is within reach: this needs no branch.
@@ -138,8 +142,8 @@ def _sort(pooled: Ints, begin: int, end: int) -> None:
 def consistent_events(
     graphs: Graphs, events: Events, rings: Rings, pool: Pool, bounds: PairBounds, new: NewEvent, begin: int, end: int, skip_expired: bool
 ) -> Any:
-    """Keeps, of the ring indexes in the pool from `begin` to `end`, the events consistent with the new one; adds their columns. Returns the new
-    end."""
+    """Keeps, of the ring indexes in the pool from `begin` to `end`, the events consistent with the
+    new one; adds their columns. Returns the new end."""
     ring, place, pooled = rings.ints, rings.place, pool.ints
     to = begin
     for n in range(begin, end):

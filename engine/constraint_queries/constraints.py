@@ -1,4 +1,5 @@
-"""A checked constraint query: the filters of each variable, and at most one `Pair` for every pair of variables."""
+"""A checked constraint query: the filters of each variable, and at most one `Pair`
+for every pair of variables."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from engine.model.region import Region
 
 @dataclass(frozen=True, order=True)
 class Comparison:
-    """`left op right`, where both are columns: of one variable, or of a Pair's first and second variable."""
+    """`left op right`, where both are columns: of one variable, or of a Pair's
+    first and second variable."""
 
     left: str
     op: str
@@ -27,7 +29,8 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Variable:
-    """A variable takes events that satisfy `where` and `comparisons` (of the event's own columns) and are in all `regions`."""
+    """A variable takes events that satisfy `where` and `comparisons` (of the event's own columns)
+    and are in all `regions`."""
 
     name: str
     where: Conditions = field(default_factory=Conditions)
@@ -47,7 +50,8 @@ class Limit:
 class Pair:
     """The constraints between two variables, `first` < `second` by position.
 
-    `earliest <= second.t - first.t <= latest` (closed; null: unbounded); the distance is within `least` and `greatest`.
+    `earliest <= second.t - first.t <= latest` (closed; null: unbounded); the distance is
+    within `least` and `greatest`.
     """
 
     first: int
@@ -61,8 +65,8 @@ class Pair:
 
 @dataclass(frozen=True)
 class ConstraintSpecification:
-    """A satisfiable constraint query with bounded memory. `pairs` are sorted; `symmetric` are groups of positions of variables, each sorted.
-    `sums` are checked on whole solutions."""
+    """A satisfiable constraint query with bounded memory. `pairs` are sorted; `symmetric` are
+    groups of positions of variables, each sorted. `sums` are checked on whole solutions."""
 
     name: str
     where: Conditions

@@ -1,7 +1,8 @@
 """Estimates how many events a query will keep, from a feed's recent rows, before it runs.
 
-The estimate is a lower bound: it counts only events that are kept in any case. So no query is refused that would run; one that exceeds the limit
-later is stopped then. Events arrive at the rate of the recent rows and are kept for as long as their variable needs them, so the number stored at a
+The estimate is a lower bound: it counts only events that are kept in any case. So no query is
+refused that would run; one that exceeds the limit later is stopped then. Events arrive at the rate
+of the recent rows and are kept for as long as their variable needs them, so the number stored at a
 time is the rate multiplied by that time (Little's law).
 """
 
@@ -20,14 +21,15 @@ _EXTRAPOLATED = 1_000
 
 
 def minimal_kept_times(index: ConstraintIndex) -> Ints:
-    """The shortest time for which each variable of the only query of `index` keeps an event; 0 if it depends on other events."""
+    """The shortest time for which each variable of the only query of `index` keeps an event; 0 if
+    it depends on other events."""
     m = len(index.plans[0].filters)
     return minimal_kept_spans(index.graphs.times[:, AFTER].reshape(m, m), tight=index.graphs.form[0] == TIGHT)
 
 
 def expected_events(index: ConstraintIndex, recent: Batch) -> float | None:
-    """A lower bound of the average number of events that the only query of `index` keeps, at the arrival rate of the `recent` rows; null if these
-    cover too short a time."""
+    """A lower bound of the average number of events that the only query of `index` keeps, at the
+    arrival rate of the `recent` rows; null if these cover too short a time."""
     kept = minimal_kept_times(index)
     covered = int(recent.t.max() - recent.t.min()) if len(recent) else 0
     if covered * _EXTRAPOLATED < max(int(kept.max(initial=0)), 1):

@@ -1,10 +1,13 @@
-"""Constraint graphs: the closure of the given constraints over all pairs of variables, and the proof if they cannot be satisfied.
+"""Constraint graphs: the closure of the given constraints over all pairs of variables, and the
+proof if they cannot be satisfied.
 
-Times are a simple temporal network: `V_j.t - V_i.t <= b` is an edge from i to j, shortest paths give all implied bounds and a negative cycle
-proves that no events satisfy them. Greatest distances obey the triangle inequality, so shortest paths give those too; a least distance above the
-implied greatest one also proves that no events satisfy them.
+Times are a simple temporal network: `V_j.t - V_i.t <= b` is an edge from i to j, shortest paths
+give all implied bounds and a negative cycle proves that no events satisfy them. Greatest distances
+obey the triangle inequality, so shortest paths give those too; a least distance above the implied
+greatest one also proves that no events satisfy them.
 
-References: [CCQ] section 2 and 3 (complete constraint graphs; Floyd and Warshall); Dechter, Meiri, Pearl, *Temporal constraint networks*, 1991.
+References: [CCQ] section 2 and 3 (complete constraint graphs; Floyd and Warshall); Dechter, Meiri,
+Pearl, *Temporal constraint networks*, 1991.
 """
 
 from __future__ import annotations
@@ -38,7 +41,8 @@ def time_bounds(start: int, end: int, low: int | None, high: int | None, source:
 
 @dataclass(frozen=True)
 class DistanceBound:
-    """The distance of two variables' events is at most (or at least) `value`; if `open`, not equal to it."""
+    """The distance of two variables' events is at most (or at least) `value`;
+    if `open`, not equal to it."""
 
     first: int
     second: int
@@ -49,7 +53,8 @@ class DistanceBound:
 
 @dataclass(frozen=True)
 class Contradiction:
-    """The proof that no events satisfy the constraints numbered `sources`: a cycle of the graph, in words and as its edges (pairs of variables)."""
+    """The proof that no events satisfy the constraints numbered `sources`: a cycle of the graph, in
+    words and as its edges (pairs of variables)."""
 
     sources: tuple[int, ...]
     reason: Message
@@ -58,7 +63,8 @@ class Contradiction:
 
 @dataclass(frozen=True)
 class ConstraintGraph:
-    """All bounds on times and distances of pairs of variables; `sources` number their constraints."""
+    """All bounds on times and distances of pairs of variables; `sources`
+    number their constraints."""
 
     names: tuple[str, ...]
     times: tuple[TimeBound, ...]
@@ -73,7 +79,8 @@ class ConstraintGraph:
 Latest = list[list[int | None]]
 """`latest[i][j]`: the least b with `V_j.t - V_i.t <= b`; null: not bounded."""
 Reach = list[list[tuple[Fraction, bool] | None]]
-"""`reach[i][j]`: the greatest distance of V_i and V_j and whether it is itself excluded; null: not bounded."""
+"""`reach[i][j]`: the greatest distance of V_i and V_j and whether it is itself
+excluded; null: not bounded."""
 
 
 def closed_times(variables: int, bounds: Iterable[TimeBound]) -> Latest:
@@ -92,7 +99,8 @@ def closed_times(variables: int, bounds: Iterable[TimeBound]) -> Latest:
                 to, on, known = latest[i][k], latest[k][j], latest[i][j]
                 if to is not None and on is not None and (known is None or to + on < known):
                     latest[i][j] = to + on
-    # Times differ by less than LONGEST, so a bound above it excludes nothing, and one below its negative excludes all events.
+    # Times differ by less than LONGEST, so a bound above it excludes nothing, and one below its
+    # negative excludes all events.
     return [[None if one is None else max(-LONGEST, min(LONGEST, one)) for one in row] for row in latest]
 
 
@@ -127,7 +135,8 @@ def _predecessor(by: Sequence[TimeBound | None], variable: int) -> TimeBound:
 def closed_distances(variables: int, greatest: Iterable[DistanceBound]) -> Reach:
     """All implied greatest distances.
 
-    >>> closed_distances(3, [DistanceBound(0, 1, 1, True, 0), DistanceBound(1, 2, 1, False, 1)])[0][2]
+    >>> bounds = [DistanceBound(0, 1, 1, True, 0), DistanceBound(1, 2, 1, False, 1)]
+    >>> closed_distances(3, bounds)[0][2]
     (Fraction(2, 1), True)
     """
     return _shortest(variables, greatest)[0]
@@ -160,7 +169,8 @@ def _tighter(one: tuple[Fraction, bool], other: tuple[Fraction, bool] | None) ->
 def contradiction(
     names: Sequence[str], times: Sequence[TimeBound], greatest: Sequence[DistanceBound], least: Sequence[DistanceBound]
 ) -> Contradiction | None:
-    """The cycle that proves that the constraints cannot be satisfied; null if times and distances allow solutions."""
+    """The cycle that proves that the constraints cannot be satisfied; null if times and
+    distances allow solutions."""
     cycle = negative_cycle(len(names), times)
     if cycle is not None:
         steps = [

@@ -1,7 +1,9 @@
-"""Continuous constraint queries: a filter over all events, then for each query its own domains and search.
+"""Continuous constraint queries: a filter over all events, then for each query
+its own domains and search.
 
-A query needs the rows of all entities, and answers at the event that completes a solution. Rows are taken in chunks, query by query, in
-(t, arrival) each: so a query's domains stay in the nearest cache.
+A query needs the rows of all entities, and answers at the event that completes a
+solution. Rows are taken in chunks, query by query, in (t, arrival) each: so a query's
+domains stay in the nearest cache.
 """
 
 from __future__ import annotations
@@ -33,12 +35,14 @@ MOST_EVENTS = 1_000_000
 MOST_SOLUTIONS = 100_000
 """The greatest number of solutions that one event may complete in one query."""
 MOST_FOUND = 250_000
-"""The greatest number of solutions of one query in one chunk: each becomes an answer of half a kilobyte, and all are in memory at once."""
+"""The greatest number of solutions of one query in one chunk: each becomes an answer of half a
+kilobyte, and all are in memory at once."""
 _CHUNK, _ROOM = 65_536, 100_000
 
 
 class SearchStage(Stage[ConstraintIndex, Store]):
-    """The filters of single variables, then domains, forward checking and expiration of each query."""
+    """The filters of single variables, then domains, forward checking and
+    expiration of each query."""
 
     def initial(self, index: ConstraintIndex) -> Store:
         return Store(index.graphs, index.slots)
@@ -128,9 +132,11 @@ def _process_batch(index: ConstraintIndex, store: Store, batch: Batch) -> Iterat
 def search_batch(
     index: ConstraintIndex, store: Store, new: Events, row: Ints, queries: npt.NDArray[np.int32], bits: Ints
 ) -> Iterator[tuple[Ints, Ints]]:
-    """Processes new events, which come after all earlier ones: event `row[k]` of `new` may be taken by the variables `bits[k]` of query `queries[k]`.
+    """Processes new events, which come after all earlier ones: event `row[k]` of `new` may be taken
+    by the variables `bits[k]` of query `queries[k]`.
 
-    `row` ascends for each query. Yields the solutions, query by query, as (query of each solution, its events' numbers in the store, concatenated).
+    `row` ascends for each query. Yields the solutions, query by query, as (query of each solution,
+    its events' numbers in the store, concatenated).
     """
     order, starts = group_positions(queries, len(index.plans))
     own_bits = bits[order]
@@ -178,7 +184,8 @@ def _events(index: ConstraintIndex, store: Store, batch: Batch, picked: Ints) ->
         place[0], place[1], place[2] = earth_centred(x, y)
     else:
         place[0], place[1] = x, y
-    # Events without a position are taken only by variables without distances; a number keeps their chords comparable.
+    # Events without a position are taken only by variables without distances; a number
+    # keeps their chords comparable.
     place = np.nan_to_num(place, copy=False, nan=0.0)
 
     def compared(name: str) -> pa.Array:

@@ -1,4 +1,5 @@
-"""The constraints on a pair of events, compiled: times, order, distance and comparisons of closed constraint graphs.
+"""The constraints on a pair of events, compiled: times, order, distance and comparisons of
+closed constraint graphs.
 
 `Graphs` holds all queries, `Events` the stored events.
 """
@@ -30,25 +31,33 @@ SPAN, RENEWED, RENEWING, IDLE, KEPT = range(5)
 
 
 class Graphs(NamedTuple):
-    """The closed graphs of all queries, concatenated. Few wide arrays: each array that a compiled function takes costs time at every call.
+    """The closed graphs of all queries, concatenated. Few wide arrays: each array that a compiled
+    function takes costs time at every call.
 
-    Query q has the variables `variables[q]` to `variables[q + 1]` and for m of them m * m pairs from `pairs[q]` on, V_i and V_j at i * m + j.
+    Query q has the variables `variables[q]` to `variables[q + 1]` and for m of them m * m pairs
+    from `pairs[q]` on, V_i and V_j at i * m + j.
 
-    By pair. `times[:, LATEST]`: greatest V_j.t - V_i.t. `EARLIEST`: the least. `ORDER`: 1 if V_i's event must come before V_j's (interchangeable
-    variables have only the ordered assignment), -1 after, 0 either. `AFTER`: how long after V_i's event V_j's can come at most, below 0 if it
-    must have come before. `limits[:, REACH]`: the squared chord (plane: squared distance) beyond which the two are too far apart, by all
-    constraints together. Squared chords of at most `NEAR` and more than `APART` satisfy all other constraints of the pair. `exact`: the query's
-    limits `GREATEST` and `LEAST` in metres (the plane's unit; infinite and -1 if there is none) with the squared chords that decide them
-    (engine.index.geodesic); `OPEN` and `LEAST_OPEN`: 1 if the limit itself is excluded. Comparisons `compared[pair]` to `compared[pair + 1]` of
-    `comparisons`: `OP`, and `LEFT`, `RIGHT`: a row of `Events.ints` or, below 0, ~row of `floats`.
+    By pair. `times[:, LATEST]`: greatest V_j.t - V_i.t. `EARLIEST`: the least. `ORDER`: 1 if V_i's
+    event must come before V_j's (interchangeable variables have only the ordered assignment), -1
+    after, 0 either. `AFTER`: how long after V_i's event V_j's can come at most, below 0 if it must
+    have come before. `limits[:, REACH]`: the squared chord (plane: squared distance) beyond which
+    the two are too far apart, by all constraints together. Squared chords of at most `NEAR` and
+    more than `APART` satisfy all other constraints of the pair. `exact`: the query's limits
+    `GREATEST` and `LEAST` in metres (the plane's unit; infinite and -1 if there is none) with the
+    squared chords that decide them (engine.index.geodesic); `OPEN` and `LEAST_OPEN`: 1 if the limit
+    itself is excluded. Comparisons `compared[pair]` to `compared[pair + 1]` of `comparisons`: `OP`,
+    and `LEFT`, `RIGHT`: a row of `Events.ints` or, below 0, ~row of `floats`.
 
-    By variable. `roles[:, SPAN]`: how long after its event another variable's can come at most, NEVER if none can. `RENEWED`: 1 if its events may
-    expire before the span and be renewed; `RENEWING`: 1 if they may renew others (expiration.py). `IDLE`: 1 if its event is just stored, for the
-    time `KEPT`, without a lookup. `side`: the side of the cells in which its events are looked up.
+    By variable. `roles[:, SPAN]`: how long after its event another variable's can come at
+    most, NEVER if none can. `RENEWED`: 1 if its events may expire before the span and be
+    renewed; `RENEWING`: 1 if they may renew others (expiration.py). `IDLE`: 1 if its event is
+    just stored, for the time `KEPT`, without a lookup. `side`: the side of the cells in which
+    its events are looked up.
 
-    By query. `form`, `only_first`; `arrangements[arranged[q] : arranged[q + 1]]`, m numbers each: the variable whose event each variable takes
-    instead. Comparisons of sums `summed[q]` to `summed[q + 1]`: `sum_ops`, and `factors` (how it is joined, variable or -1, slot) with `constants`
-    from `sides[2 c]` for the left, from `sides[2 c + 1]` for the right side.
+    By query. `form`, `only_first`; `arrangements[arranged[q] : arranged[q + 1]]`, m numbers each:
+    the variable whose event each variable takes instead. Comparisons of sums `summed[q]` to
+    `summed[q + 1]`: `sum_ops`, and `factors` (how it is joined, variable or -1, slot) with
+    `constants` from `sides[2 c]` for the left, from `sides[2 c + 1]` for the right side.
     """
 
     variables: Ints
@@ -73,9 +82,11 @@ class Graphs(NamedTuple):
 
 
 class Events(NamedTuple):
-    """Events in (t, arrival), so the lower number comes first. `place` (3, n): earth-centred in metres, or the plane's x, y, 0.
+    """Events in (t, arrival), so the lower number comes first. `place` (3, n): earth-centred in
+    metres, or the plane's x, y, 0.
 
-    `ints` (k, n) and `floats` (l, n) hold the compared columns; a text is its rank among the texts of the store.
+    `ints` (k, n) and `floats` (l, n) hold the compared columns; a text is its rank
+    among the texts of the store.
     """
 
     t: Ints
@@ -89,7 +100,8 @@ class Events(NamedTuple):
 
 
 class PairBounds(NamedTuple):
-    """The constraints of the `pair` V_i, V_j as numbers: the bounds on V_j.t - V_i.t, the order, and squared chords (see Graphs)."""
+    """The constraints of the `pair` V_i, V_j as numbers: the bounds on V_j.t - V_i.t, the order,
+    and squared chords (see Graphs)."""
 
     pair: int
     named_first: bool
@@ -126,7 +138,8 @@ def _distance(geodesic: bool, x0: float, y0: float, x1: float, y1: float) -> Any
 
 @kernel()
 def is_consistent(graphs: Graphs, events: Events, pair: int, named_first: bool, one: int, other: int) -> Any:
-    """Whether events `one` and `other` satisfy the pair's distances and comparisons; times and order are not checked.
+    """Whether events `one` and `other` satisfy the pair's distances and comparisons; times
+    and order are not checked.
 
     `named_first`: the pair's first variable is named before the second.
     """
@@ -167,7 +180,8 @@ def _is_close(graphs: Graphs, events: Events, pair: int, named_first: bool, one:
         return False
     if not (undecided_most or undecided_least):
         return True
-    # Measured from the variable named first, so that rounding does not depend on the order of search.
+    # Measured from the variable named first, so that rounding does not
+    # depend on the order of search.
     begin, end = (one, other) if named_first else (other, one)
     metres = _distance(graphs.geodesic, events.x[begin], events.y[begin], events.x[end], events.y[end])
     if undecided_most and not (metres < greatest or (metres == greatest and exact[pair, OPEN] == 0.0)):

@@ -1,4 +1,5 @@
-"""The index over all constraint queries of a feed: their filters, which are evaluated together, and the closed graphs as arrays."""
+"""The index over all constraint queries of a feed: their filters, which are evaluated together, and
+the closed graphs as arrays."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ from engine.model.feed import ColumnType, Crs, Feed
 from engine.model.region import Region
 from engine.operator import RegisteredQuery
 
-# Implied distances are sums of limits; measured distances may violate the triangle inequality by their rounding.
+# Implied distances are sums of limits; measured distances may violate the triangle
+# inequality by their rounding.
 _SLACK, _SLACK_METRES = 1e-9, 1e-6
 _JOINS = (FIRST, PLUS, MINUS, TIMES)
 """By the numbers of search.JOIN_."""
@@ -59,8 +61,9 @@ class QueryPlan:
 
 @dataclass(frozen=True)
 class ConstraintIndex:
-    """All queries. `conditions`, `comparisons` and `regions` hold each distinct one once; `ranges` evaluates them. `slots`: where events hold the
-    compared columns. `names`: of all variables, in the order of `graphs`."""
+    """All queries. `conditions`, `comparisons` and `regions` hold each distinct one once;
+    `ranges` evaluates them. `slots`: where events hold the compared columns. `names`: of all
+    variables, in the order of `graphs`."""
 
     feed: Feed
     plans: tuple[QueryPlan, ...]
@@ -113,7 +116,8 @@ def compile_index(queries: Sequence[RegisteredQuery], feed: Feed) -> ConstraintI
 
 
 def _key(condition: Condition, feed: Feed) -> tuple[Condition, str]:
-    """The key of a condition. It contains the constant's type, because constants of different types may be equal in Python (1 and True)."""
+    """The key of a condition. It contains the constant's type, because constants of different types
+    may be equal in Python (1 and True)."""
     return condition, f"{type(condition.constant).__name__} {feed.types[condition.column]}"
 
 
@@ -187,7 +191,8 @@ def _graph(specification: ConstraintSpecification, geodesic: bool, slots: dict[s
 
 
 def _sides(reach: Floats) -> Floats:
-    """The side of each variable's cells: the greatest distance at which another variable searches its events; -1 if no distance is limited."""
+    """The side of each variable's cells: the greatest distance at which another variable searches
+    its events; -1 if no distance is limited."""
     between = np.where(np.isfinite(reach) & (reach > 0.0), reach, -1.0)
     np.fill_diagonal(between, -1.0)
     most = between.max(axis=0, initial=-1.0)
@@ -195,7 +200,8 @@ def _sides(reach: Floats) -> Floats:
 
 
 def _chords(limit: float, geodesic: bool) -> tuple[float, float]:
-    """Two squared chords: at most the first is certainly within `limit`, above the second certainly not."""
+    """Two squared chords: at most the first is certainly within `limit`, above
+    the second certainly not."""
     if geodesic:
         near, far = chord_limits(limit)
         return float(near), float(far)
@@ -205,7 +211,8 @@ def _chords(limit: float, geodesic: bool) -> tuple[float, float]:
 
 
 def _reach(specification: ConstraintSpecification, geodesic: bool) -> Floats:
-    """The squared chord beyond which two variables' events are too far apart, by the shortest path of greatest distances."""
+    """The squared chord beyond which two variables' events are too far apart, by the shortest
+    path of greatest distances."""
     m = len(specification.variables)
     given = [DistanceBound(one.first, one.second, one.greatest.value, one.greatest.open, 0) for one in specification.pairs if one.greatest]
     reach = np.full((m, m), np.inf)
@@ -244,7 +251,8 @@ def _sums(specification: ConstraintSpecification, slots: dict[str, int]) -> dict
 
 
 def _symmetry(specification: ConstraintSpecification) -> tuple[npt.NDArray[np.int8], Ints]:
-    """How a set of events becomes one answer: interchangeable variables take events in order; for other groups all arrangements are compared."""
+    """How a set of events becomes one answer: interchangeable variables take events in order; for
+    other groups all arrangements are compared."""
     m = len(specification.variables)
     order, arrangements = np.zeros((m, m), np.int8), np.empty((0, m), np.int64)
     if interchangeable(specification):

@@ -13,8 +13,9 @@ from engine.index.compiled import kernel
 
 
 class Taken(NamedTuple):
-    """The events that pass the queries' filters, query by query in (t, arrival): rows `starts[q]` to `starts[q + 1]` are the numbers of events and,
-    as bits, the variables of q that may take them."""
+    """The events that pass the queries' filters, query by query in (t, arrival): rows
+    `starts[q]` to `starts[q + 1]` are the numbers of events and, as bits, the
+    variables of q that may take them."""
 
     event: Ints
     bits: Ints
@@ -22,8 +23,9 @@ class Taken(NamedTuple):
 
 
 class Numbers(NamedTuple):
-    """Query `number`: its m variables begin at number `first` of all variables, its m * m pairs at number `pairs`. `tight`: it has that form;
-    `shared`: an event counts once for all its variables."""
+    """Query `number`: its m variables begin at number `first` of all variables, its m
+    * m pairs at number `pairs`. `tight`: it has that form; `shared`: an event counts
+    once for all its variables."""
 
     number: int
     first: int
@@ -42,7 +44,8 @@ def query_numbers(graphs: Graphs, q: int) -> Any:
 
 
 class NewEvent(NamedTuple):
-    """The event being processed: its number, the variables that may take it (bits), its time and place."""
+    """The event being processed: its number, the variables that may take it
+    (bits), its time and place."""
 
     event: int
     bits: int
@@ -65,12 +68,15 @@ BEGIN, END, LEFT, CHOSEN, NEXT, CURSOR, LAST, OWN, TAKES, WINDOW_TIME = range(10
 class Pool(NamedTuple):
     """The arrays that the search writes.
 
-    The candidates of the other variables: `ints` (5, n) with EVENT, T and BITS as in the rings, RING, their index there, and MARK, the level at
-    which forward checking ruled them out (0: it has not); `place` (3, n). `domains` (10, m): for each variable BEGIN and END of its candidates, how
-    many are LEFT and which is CHOSEN (-1: none), for each level the variable that is NEXT and its CURSOR, the LAST time at which the new event is
-    useful, for a solution each variable's OWN event and the variables that may take that (TAKES, bits), and WINDOW_TIME, the time of its windows.
-    `windows` (2, m, m): for V_i and V_j the range of V_j's domain that is consistent with V_i's event by time. If the ranges are short, candidates
-    are the bits of `masks` (m, m): row l holds the remaining candidates of each domain at level l.
+    The candidates of the other variables: `ints` (5, n) with EVENT, T and BITS as in the rings,
+    RING, their index there, and MARK, the level at which forward checking ruled them out (0: it has
+    not); `place` (3, n). `domains` (10, m): for each variable BEGIN and END of its candidates, how
+    many are LEFT and which is CHOSEN (-1: none), for each level the variable that is NEXT and its
+    CURSOR, the LAST time at which the new event is useful, for a solution each variable's OWN event
+    and the variables that may take that (TAKES, bits), and WINDOW_TIME, the time of its windows.
+    `windows` (2, m, m): for V_i and V_j the range of V_j's domain that is consistent with V_i's
+    event by time. If the ranges are short, candidates are the bits of `masks` (m, m): row l holds
+    the remaining candidates of each domain at level l.
     """
 
     ints: Ints

@@ -1,6 +1,8 @@
-"""The hot part of the query index: which events the variables of all queries may take, evaluated column by column over blocks of events.
+"""The hot part of the query index: which events the variables of all queries may take, evaluated
+column by column over blocks of events.
 
-Conditions on numeric columns are ranges of doubles. All others (texts, lists, regions, columns that must have a value) are computed masks.
+Conditions on numeric columns are ranges of doubles. All others (texts, lists, regions, columns that
+must have a value) are computed masks.
 
 Reference: [CCQ] 3.3, Query Index.
 """
@@ -23,12 +25,14 @@ from engine.model.conditions import Condition
 from engine.model.feed import ColumnType, Feed
 
 _BLOCK, _WORD = 1_024, 64
-"""The number of events of a block, whose values fit into the first-level cache; and of those that are the bits of one integer."""
+"""The number of events of a block, whose values fit into the first-level cache; and of those that
+are the bits of one integer."""
 
 
 @dataclass(frozen=True)
 class Filter:
-    """The conditions of a variable, as positions in the index's lists. `columns` must have a value; `located`: x and y too."""
+    """The conditions of a variable, as positions in the index's lists. `columns` must have a
+    value; `located`: x and y too."""
 
     conditions: tuple[int, ...]
     comparisons: tuple[int, ...]
@@ -38,11 +42,13 @@ class Filter:
 
 
 class Ranges(NamedTuple):
-    """Query q has the filters `filters[q]` to `filters[q + 1]`: an event that passes filter f may be taken by the variables `bits[f]`. It passes
-    if for each r from `ranges[f]` to `ranges[f + 1]` the value in column `column[r]` is from `low[r]` to `high[r]`, and all of the masks
+    """Query q has the filters `filters[q]` to `filters[q + 1]`: an event that passes filter f may
+    be taken by the variables `bits[f]`. It passes if for each r from `ranges[f]` to `ranges[f + 1]`
+    the value in column `column[r]` is from `low[r]` to `high[r]`, and all of the masks
     `mask[masks[f]]` to `mask[masks[f + 1]]` are true.
 
-    `names`: the columns. `ready`: the condition of each mask, ("condition" | "comparison" | "region" | "present" | "located", which of them).
+    `names`: the columns. `ready`: the condition of each mask, ("condition" | "comparison" |
+    "region" | "present" | "located", which of them).
     """
 
     names: tuple[str, ...]
@@ -58,7 +64,8 @@ class Ranges(NamedTuple):
 
 
 def ranges_of(filters: Sequence[Sequence[Filter]], conditions: Sequence[Condition], feed: Feed) -> Ranges:
-    """The ranges and masks of `filters`, which lists for each query the filters of its variables."""
+    """The ranges and masks of `filters`, which lists for each query the
+    filters of its variables."""
     names: dict[str, int] = {}
     ready: dict[tuple[str, Any], int] = {}
     bits: list[int] = []
@@ -96,7 +103,8 @@ def ranges_of(filters: Sequence[Sequence[Filter]], conditions: Sequence[Conditio
 
 
 def _span(condition: Condition, feed: Feed) -> tuple[float, float] | None:
-    """The closed range of doubles that satisfies a condition on a column of doubles; null for other conditions."""
+    """The closed range of doubles that satisfies a condition on a column of doubles;
+    null for other conditions."""
     constant = condition.constant
     if feed.types[condition.column] is not ColumnType.FLOAT or isinstance(constant, tuple | str):
         return None
@@ -121,9 +129,11 @@ def _span(condition: Condition, feed: Feed) -> tuple[float, float] | None:
 def passing_events(
     filters: Ints, bits: Ints, ranges: Ints, column: Ints, low: Floats, high: Floats, masks: Ints, mask: Ints, values: Floats, ready: Any, n: int
 ) -> Any:  # fmt: skip
-    """(row, query, bits) of the events that some variable may take, by blocks of rows, then by query, then by row.
+    """(row, query, bits) of the events that some variable may take, by blocks of rows,
+    then by query, then by row.
 
-    `values` (columns, n rows): NaN for a missing value; `ready` (masks, n). The other arguments are the fields of `Ranges`.
+    `values` (columns, n rows): NaN for a missing value; `ready` (masks, n). The other arguments
+    are the fields of `Ranges`.
     """
     capacity = max(n, _BLOCK)
     rows, queries, found = np.empty(capacity, np.int32), np.empty(capacity, np.int32), np.empty(capacity, np.int64)
@@ -175,7 +185,8 @@ def _passes(
 
 @kernel(inline=True)
 def _accepting_variables(bits: Ints, passed: Ints, k: int) -> Any:
-    """The variables that may take event k: those of the filters that it has `passed` (bit k is set)."""
+    """The variables that may take event k: those of the filters that it
+    has `passed` (bit k is set)."""
     found = np.int64(0)
     for f in range(np.uint64(len(bits))):
         found |= bits[f] * ((passed[f] >> k) & 1)
@@ -210,7 +221,8 @@ def _doubled(column: Any) -> Any:
 
 @njit(cache=True, nogil=True)
 def group_positions(keys: npt.NDArray[np.int32], groups: int) -> Any:
-    """Positions sorted by key (stable), and the offset at which each of `groups` keys begins (groups + 1)."""
+    """Positions sorted by key (stable), and the offset at which each of `groups`
+    keys begins (groups + 1)."""
     starts = np.zeros(groups + 1, np.int64)
     for k in range(len(keys)):
         starts[keys[k] + 1] += 1
@@ -226,7 +238,8 @@ def group_positions(keys: npt.NDArray[np.int32], groups: int) -> Any:
 
 @njit(cache=True, nogil=True)
 def count_rows(bits: Ints, starts: Ints, variables: Ints) -> Any:
-    """How many of the rows each variable may take: rows `starts[q]` to `starts[q + 1]` are those of query q."""
+    """How many of the rows each variable may take: rows `starts[q]` to
+    `starts[q + 1]` are those of query q."""
     counts = np.zeros(variables[-1], np.int64)
     for q in range(len(starts) - 1):
         for k in range(starts[q], starts[q + 1]):

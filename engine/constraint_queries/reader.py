@@ -29,7 +29,8 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 
 
 def read(document: Mapping[str, Any], context: Context) -> tuple[ConstraintSpecification, ConstraintGraph] | None:
-    """The specification of a document, and its graph before closure; not yet checked for satisfiability. Null after a fault."""
+    """The specification of a document, and its graph before closure; not yet checked for
+    satisfiability. Null after a fault."""
     reader = _Reader(document, context)
     found = reader.specification()
     graph = ConstraintGraph(tuple(reader.names), tuple(reader.times), tuple(reader.greatest), tuple(reader.least))
@@ -67,7 +68,7 @@ class _Reader:
             self.document.get("name", ""), where, self.variables(), self.pairs(), symmetric, report, expiration, _distinct(self.sums)
         )
 
-    # -- variables ----------------------------------------------------------------------------------------------------------------
+    # -- variables ---------------------------------------------------------------------------------
 
     def read_variables(self, value: Any, context: Context) -> None:
         if not isinstance(value, Mapping) or not value:
@@ -109,7 +110,7 @@ class _Reader:
                 return []
         return [] if None in found else [one for one in found if one is not None]
 
-    # -- constraints --------------------------------------------------------------------------------------------------------------
+    # -- constraints -------------------------------------------------------------------------------
 
     def read_constraint(self, k: int, item: Any, context: Context) -> None:
         given = context.object(item, required=("between",), optional=("dt", "distance", "inside", "compare"))
@@ -118,7 +119,8 @@ class _Reader:
         between = self.positions(given["between"], context.at("between"), least=1)
         if not set(given) - {"between"}:
             context.fault(Message("constrains nothing: give at least one of the keys 'dt', 'distance', 'inside' and 'compare'"))
-        # A short form for k mutually close events: every pair of the variables, in the order in which they are named.
+        # A short form for k mutually close events: every pair of the variables, in the
+        # order in which they are named.
         pairs = [(one, other) for i, one in enumerate(between) for other in between[i + 1 :]]
         for key in ("dt", "distance"):
             if key in given and between and not pairs:
@@ -173,7 +175,7 @@ class _Reader:
             if least is not None:
                 self.least.append(DistanceBound(first, second, float(least), open_ends, k))
 
-    # -- comparisons --------------------------------------------------------------------------------------------------------------
+    # -- comparisons -------------------------------------------------------------------------------
 
     def read_comparison(self, k: int, value: Any, between: Sequence[int], context: Context) -> None:
         parts = context.items(value, least=3, most=3, what=Message("parts: left, op, right"))
@@ -205,7 +207,8 @@ class _Reader:
     def is_sum(self, value: Any, other: Any) -> bool:
         """Whether a side contains the name of a variable's column and something more.
 
-        A column that the feed does not have is a fault of the sum, unless `other` is a column of text: then the side is a constant.
+        A column that the feed does not have is a fault of the sum, unless `other` is a column of
+        text: then the side is a constant.
         """
         if not isinstance(value, str) or NAMED.fullmatch(value.strip()) is not None:
             return False
@@ -284,7 +287,8 @@ class _Reader:
         return self.names.index(name), column
 
     def with_constant(self, side: tuple[int, str], op: str, value: Any, at_value: Context, context: Context) -> None:
-        # Read like a condition of `where`; its pointer is moved from the condition's third part to the constant.
+        # Read like a condition of `where`; its pointer is moved from the condition's
+        # third part to the constant.
         trial = Context(context.feed, context.regions)
         condition = trial.condition([side[1], op, value])
         for fault in trial.faults:
@@ -310,7 +314,7 @@ class _Reader:
             key = (left[0], right[0]) if left[0] < right[0] else (right[0], left[0])
             self.comparisons.setdefault(key, []).append(comparison if left[0] < right[0] else comparison.flipped)
 
-    # -- the whole ----------------------------------------------------------------------------------------------------------------
+    # -- the whole ---------------------------------------------------------------------------------
 
     def read_symmetric(self, value: Any, context: Context) -> tuple[tuple[int, ...], ...]:
         groups: list[tuple[int, ...]] = []

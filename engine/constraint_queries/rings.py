@@ -1,6 +1,8 @@
-"""The domains of all variables as columns: each variable's events are contiguous, in (t, arrival), with the fields that the search reads.
+"""The domains of all variables as columns: each variable's events are contiguous, in (t, arrival),
+with the fields that the search reads.
 
-Long domains also have cells: each is a linked list from its newest to its oldest event, so expired events need not be removed from it.
+Long domains also have cells: each is a linked list from its newest to its oldest event, so expired
+events need not be removed from it.
 
 Reference: [CCQ] 4.2, Explicit Maintenance of Variable Domains; a grid instead of the R-tree of 3.3.
 """
@@ -18,7 +20,8 @@ from engine.constraint_queries.pairs import Floats, Ints
 from engine.index.compiled import kernel
 
 LEAST_LONG = 2_048
-"""Domains with fewer events are scanned: a thousand squared chords take as long as a search in the cells around a point (0.3 us)."""
+"""Domains with fewer events are scanned: a thousand squared chords take as long as a search in the
+cells around a point (0.3 us)."""
 LEAST_CELLS = 64
 _FARTHEST = float(2**40)
 
@@ -27,11 +30,14 @@ EVENT, T, UNTIL, BITS = range(4)
 
 
 class Rings(NamedTuple):
-    """Variable v (of all queries) has the events `heads[v]` to `tails[v]`, and room from `begins[v]` to `ends[v]`.
+    """Variable v (of all queries) has the events `heads[v]` to `tails[v]`, and room from
+    `begins[v]` to `ends[v]`.
 
-    `ints[EVENT]`: number of the event; `ints[T]` and `place` (3, n): its time and place; `UNTIL`: last time at which it is useful as v; `BITS`: all
-    variables of the query whose filters it satisfies. `buckets[corners[v] : corners[v + 1]]`: the newest event of each cell, by the cell's hash;
-    `previous`: the one before it in its cell; -1: none. A variable without cells has no buckets.
+    `ints[EVENT]`: number of the event; `ints[T]` and `place` (3, n): its time and place;
+    `UNTIL`: last time at which it is useful as v; `BITS`: all variables of the query whose
+    filters it satisfies. `buckets[corners[v] : corners[v + 1]]`: the newest event of each
+    cell, by the cell's hash; `previous`: the one before it in its cell; -1: none. A variable
+    without cells has no buckets.
     """
 
     ints: Ints
@@ -46,7 +52,8 @@ class Rings(NamedTuple):
 
 
 def empty_rings(capacities: Ints, corners: Ints) -> Rings:
-    """Rings with room for `capacities[v]` events of each variable, and buckets between `corners`."""
+    """Rings with room for `capacities[v]` events of each variable, and
+    buckets between `corners`."""
     total = int(capacities.sum())
     ends = np.cumsum(capacities)
     begins = ends - capacities
@@ -77,7 +84,8 @@ def link_cells(place: Floats, previous: Ints, buckets: Ints, first: int, size: i
 
 @njit(cache=True, nogil=True)
 def cells_used(place: Floats, head: int, tail: int, side: float) -> Any:
-    """How many of a small number of buckets the events would use: about the number of cells if there are few."""
+    """How many of a small number of buckets the events would use: about the number
+    of cells if there are few."""
     used = np.zeros(4 * LEAST_CELLS, np.bool_)
     for k in range(head, tail):
         used[bucket(cell(place[0, k], side), cell(place[1, k], side), cell(place[2, k], side), len(used))] = True
@@ -86,7 +94,8 @@ def cells_used(place: Floats, head: int, tail: int, side: float) -> Any:
 
 @njit(cache=True, nogil=True)
 def alive(ints: Ints, heads: Ints, tails: Ints, now: int, used: Any) -> Any:
-    """The number of events of each variable that are useful at `now` or later; marks them in `used`."""
+    """The number of events of each variable that are useful at `now` or
+    later; marks them in `used`."""
     counts = np.zeros(len(heads), np.int64)
     for v in range(len(counts)):
         for k in range(heads[v], tails[v]):
@@ -98,7 +107,8 @@ def alive(ints: Ints, heads: Ints, tails: Ints, now: int, used: Any) -> Any:
 
 @njit(cache=True, nogil=True)
 def move_events(old: Rings, now: int, numbers: Ints, new: Rings, side: Floats) -> None:
-    """Copies the events that are useful at `now` or later to `new`; `numbers` are their new numbers."""
+    """Copies the events that are useful at `now` or later to `new`;
+    `numbers` are their new numbers."""
     before, ints, old_place, place, corners = old.ints, new.ints, old.place, new.place, new.corners
     for v in range(len(old.heads)):
         to = new.begins[v]
@@ -125,8 +135,9 @@ def corners_of(rings: Rings, capacities: Ints, counts: Ints, side: Floats) -> In
 
 @njit(cache=True, nogil=True)
 def latest_ends(ints: Ints, since: Ints, tails: Ints, single: Any, until: Ints, begun: Ints, ends: Ints) -> Any:
-    """The intervals of being stored, for counting: `until[e]` becomes the last time of event e over the variables that share it, `begun[e]` the
-    number of intervals that begin with it. Variables that keep their own (not `single`) write their ends to `ends`. Returns the number of `ends`."""
+    """The intervals of being stored, for counting: `until[e]` becomes the last time of event e over
+    the variables that share it, `begun[e]` the number of intervals that begin with it. Variables
+    that keep their own (not `single`) write their ends to `ends`. Returns the number of `ends`."""
     count = 0
     for v in range(len(since)):
         for k in range(since[v], tails[v]):

@@ -1,7 +1,7 @@
 """Solutions among the candidates of one event: forward checking, the smallest domain first.
 
-If each domain has few candidates they are the bits of an integer (`solve_masks`), else lists in the pool (`solve`). Both search in the same order, so
-they find the same solutions.
+If each domain has few candidates they are the bits of an integer (`solve_masks`), else lists in the
+pool (`solve`). Both search in the same order, so they find the same solutions.
 
 References: [CCQ] 3.3 CSP Solver; Haralick and Elliott, *Increasing tree search efficiency*, 1980.
 """
@@ -51,15 +51,17 @@ from engine.index.compiled import kernel
 JOIN_FIRST, JOIN_PLUS, JOIN_MINUS, JOIN_TIMES = range(4)
 """How a factor of a sum is joined to those before it."""
 
-# -- candidates as lists --------------------------------------------------------------------------------------------------------------
+# -- candidates as lists ---------------------------------------------------------------------------
 
 
 @kernel(inline=True)
 def solve(graphs: Graphs, events: Events, pool: Pool, found: Found, query: Numbers, i: int, new: NewEvent, count: int, filled: int, most: int) -> Any:
-    """Adds the solutions in which V_i is the new event: all of them (at most `most` + 1 in all), or the first one in the order of search.
+    """Adds the solutions in which V_i is the new event: all of them (at most `most` + 1 in all), or
+    the first one in the order of search.
 
-    For `all` the variable with the smallest domain is next. For one witness the variables are taken in their order and later events first, so that
-    the witness does not depend on which events are stored. Returns the new numbers of solutions and of events in them, -1 if there is no room.
+    For `all` the variable with the smallest domain is next. For one witness the variables are taken
+    in their order and later events first, so that the witness does not depend on which events are
+    stored. Returns the new numbers of solutions and of events in them, -1 if there is no room.
     """
     m, only_first, domains = query.m, query.only_first, pool.domains
     _reset_choices(pool, i, m)
@@ -122,7 +124,8 @@ def _undo_choice(pool: Pool, i: int, m: int, level: int) -> None:
 
 @kernel(inline=True)
 def _choose(pool: Pool, level: int, only_first: bool) -> Any:
-    """Chooses the next candidate of the level's variable that is not ruled out; false if there is none."""
+    """Chooses the next candidate of the level's variable that is not ruled
+    out; false if there is none."""
     domains = pool.domains
     j = domains[NEXT, level]
     begin, end, k = domains[BEGIN, j], domains[END, j], domains[CURSOR, level]
@@ -137,7 +140,8 @@ def _choose(pool: Pool, level: int, only_first: bool) -> Any:
 
 @kernel(inline=True)
 def _forward_check(graphs: Graphs, events: Events, pool: Pool, query: Numbers, i: int, level: int) -> Any:
-    """Rules out the candidates that are not consistent with the event chosen at `level`; false if a domain becomes empty."""
+    """Rules out the candidates that are not consistent with the event chosen at `level`; false
+    if a domain becomes empty."""
     m, domains, pooled, place = query.m, pool.domains, pool.ints, pool.place
     one = domains[NEXT, level]
     own = new_event(pooled, place, domains[CHOSEN, one])
@@ -154,7 +158,7 @@ def _forward_check(graphs: Graphs, events: Events, pool: Pool, query: Numbers, i
     return True
 
 
-# -- candidates as bits ---------------------------------------------------------------------------------------------------------------
+# -- candidates as bits ----------------------------------------------------------------------------
 
 
 @kernel(inline=True)
@@ -206,11 +210,13 @@ def _next_masked(masks: Ints, domains: Ints, level: int, i: int, m: int, in_orde
 
 @kernel(inline=True)
 def _forward_check_masks(graphs: Graphs, events: Events, rings: Rings, pool: Pool, query: Numbers, i: int, level: int) -> Any:
-    """Writes the candidates consistent with the event chosen at `level` to the masks of that level; false if a domain becomes empty."""
+    """Writes the candidates consistent with the event chosen at `level` to the masks of that level;
+    false if a domain becomes empty."""
     m, only_first, domains, masks = query.m, query.only_first, pool.domains, pool.masks
     one = domains[NEXT, level]
     own = new_event(rings.ints, rings.place, domains[CHOSEN, one])
-    # If one event is enough for the last variable, the search stops at the first: it begins at the end from which events are chosen.
+    # If one event is enough for the last variable, the search stops at the first: it begins at the
+    # end from which events are chosen.
     enough = only_first and level == m - 2 and graphs.arranged[query.number] == graphs.arranged[query.number + 1]
     enough = enough and graphs.summed[query.number] == graphs.summed[query.number + 1]
     for j in range(m):
@@ -231,12 +237,13 @@ def _forward_check_masks(graphs: Graphs, events: Events, rings: Rings, pool: Poo
     return True
 
 
-# -- both -----------------------------------------------------------------------------------------------------------------------------
+# -- both ------------------------------------------------------------------------------------------
 
 
 @kernel(inline=True)
 def _fits(graphs: Graphs, events: Events, columns: Ints, place: Floats, bounds: PairBounds, own: NewEvent, k: int) -> Any:
-    """Whether the event `own` and the one at `k` of `columns` (of the pool or the rings) are consistent as the two variables of `bounds`."""
+    """Whether the event `own` and the one at `k` of `columns` (of the pool or the rings) are
+    consistent as the two variables of `bounds`."""
     across, along, up = place[0, k] - own.x, place[1, k] - own.y, place[2, k] - own.z
     chord = across * across + along * along + up * up
     other, later = columns[EVENT, k], columns[T, k] - own.t
@@ -252,7 +259,8 @@ def _fits(graphs: Graphs, events: Events, columns: Ints, place: Floats, bounds: 
 def _record_solution(
     graphs: Graphs, events: Events, columns: Ints, domains: Ints, found: Found, query: Numbers, i: int, new: NewEvent, count: int, filled: int,
 ) -> Any:  # fmt: skip
-    """Records the chosen events, indexes in `columns` (of the pool or the rings), unless another arrangement of them comes first.
+    """Records the chosen events, indexes in `columns` (of the pool or the rings), unless another
+    arrangement of them comes first.
 
     Returns the new numbers of solutions and of events in them, -1 if there is no room.
     """
@@ -275,7 +283,8 @@ def _record_solution(
 
 @kernel()
 def _sums_hold(graphs: Graphs, events: Events, domains: Ints, query: Numbers, at: int) -> Any:
-    """Whether the events satisfy all comparisons of sums, in the arrangement `at` (-1: as they are)."""
+    """Whether the events satisfy all comparisons of sums, in the
+    arrangement `at` (-1: as they are)."""
     for c in range(graphs.summed[query.number], graphs.summed[query.number + 1]):
         left = _sum(graphs, events, domains, at, graphs.sides[2 * c], graphs.sides[2 * c + 1])
         right = _sum(graphs, events, domains, at, graphs.sides[2 * c + 1], graphs.sides[2 * c + 2])
@@ -319,7 +328,8 @@ def _sum(graphs: Graphs, events: Events, domains: Ints, at: int, first: int, end
 
 @kernel()
 def _is_least(graphs: Graphs, events: Events, domains: Ints, query: Numbers) -> Any:
-    """Whether no other arrangement of the symmetric variables' events is a solution that comes earlier in (t, arrival), variable by variable."""
+    """Whether no other arrangement of the symmetric variables' events is a solution that comes
+    earlier in (t, arrival), variable by variable."""
     m = query.m
     for at in range(graphs.arranged[query.number], graphs.arranged[query.number + 1], m):
         if _comes_first(graphs.arrangements, domains, at, m) and _is_solution(graphs, events, domains, query, at):
@@ -329,7 +339,8 @@ def _is_least(graphs: Graphs, events: Events, domains: Ints, query: Numbers) -> 
 
 @kernel(inline=True)
 def _comes_first(arrangements: Ints, domains: Ints, at: int, m: int) -> Any:
-    """Whether the first variable whose event differs in the arrangement `at` has an earlier event there."""
+    """Whether the first variable whose event differs in the arrangement `at`
+    has an earlier event there."""
     for j in range(m):
         if arrangements[at + j] != j:
             return domains[OWN, arrangements[at + j]] < domains[OWN, j]

@@ -1,6 +1,8 @@
-"""Processes each query's events in (t, arrival): updates its variables' domains, and finds the solutions that an event completes.
+"""Processes each query's events in (t, arrival): updates its variables' domains, and finds the
+solutions that an event completes.
 
-Functions take their arrays as the tuples Graphs, Events, Rings and Pool. All functions but `advance` are inlined, so that passing them is free.
+Functions take their arrays as the tuples Graphs, Events, Rings and Pool. All functions but
+`advance` are inlined, so that passing them is free.
 
 References: [CCQ] Algorithm 1 and 2, 4.2.
 """
@@ -58,10 +60,12 @@ _FEW = 63
 
 
 class Lookup(NamedTuple):
-    """The candidates found in the other variables' domains for an event as V_i; bit j stands for V_j.
+    """The candidates found in the other variables' domains for an event as
+    V_i; bit j stands for V_j.
 
-    `empty`: no stored event is consistent with the new one; `masks`: the candidates are the bits of row 0 of the pool's masks; `listed`: they are
-    in the pool, which is filled up to `top`. `few`: all windows searched so far are short. `useful`: the event may still be one of V_i's.
+    `empty`: no stored event is consistent with the new one; `masks`: the candidates are the bits of
+    row 0 of the pool's masks; `listed`: they are in the pool, which is filled up to `top`. `few`:
+    all windows searched so far are short. `useful`: the event may still be one of V_i's.
     """
 
     empty: Any
@@ -77,11 +81,13 @@ def advance(
     graphs: Graphs, events: Events, rings: Rings, taken: Taken, pool: Pool, found: Found, at: int,
     most_events: int, most_solutions: int, capacity: int, work: Ints,
 ) -> Any:  # fmt: skip
-    """Processes the rows of `taken` from row `at` on, until all are processed or `capacity` solutions are found.
+    """Processes the rows of `taken` from row `at` on, until all are processed or
+    `capacity` solutions are found.
 
-    `rings` have room for all of the rows, `pool` for all events of any query. Returns (next row, solutions, events in them, reason to stop, query,
-    and its number of events or solutions). If `found` has no room for the solutions of the next row, the row is left unprocessed. A solution is
-    found when its latest event is processed. `work` counts candidates, searches and solutions.
+    `rings` have room for all of the rows, `pool` for all events of any query. Returns (next row,
+    solutions, events in them, reason to stop, query, and its number of events or solutions). If
+    `found` has no room for the solutions of the next row, the row is left unprocessed. A solution
+    is found when its latest event is processed. `work` counts candidates, searches and solutions.
     """
     count, filled, reason, figure, q = 0, 0, DONE, 0, 0
     while at < len(taken.event) and reason == DONE:
@@ -108,7 +114,8 @@ def advance(
             work[SEARCHES] += searches
             work[SOLUTIONS] += count - before
             entries = _insert(graphs, rings, pool, query, new, keep)
-            # `stored` is an upper bound; the events are counted exactly only if it exceeds the limit.
+            # `stored` is an upper bound; the events are counted exactly
+            # only if it exceeds the limit.
             stored += entries if not query.shared else min(entries, 1)
             if entries > 0 and stored > most_events:
                 stored = _count_kept(
@@ -125,7 +132,8 @@ def advance(
 
 @kernel(inline=True)
 def _reset_windows(rings: Rings, pool: Pool, query: Numbers) -> Any:
-    """Resets the query's windows to the heads of its domains. Returns how many events these hold, expired ones included."""
+    """Resets the query's windows to the heads of its domains. Returns how many events these
+    hold, expired ones included."""
     v0, m = query.first, query.m
     stored = 0
     for i in range(m):
@@ -146,7 +154,8 @@ def _drop_expired(graphs: Graphs, rings: Rings, query: Numbers, now: int) -> Non
 
 @kernel(inline=True)
 def _insert(graphs: Graphs, rings: Rings, pool: Pool, query: Numbers, new: NewEvent, keep: int) -> Any:
-    """Adds the event to the domains of the variables `keep` (bits). Returns the number of these variables."""
+    """Adds the event to the domains of the variables `keep` (bits). Returns the
+    number of these variables."""
     v0, entries = query.first, 0
     for v in range(v0, query.first + query.m):
         if (keep >> (v - v0)) & 1:
@@ -162,7 +171,7 @@ def _insert(graphs: Graphs, rings: Rings, pool: Pool, query: Numbers, new: NewEv
     return entries
 
 
-# -- an event as one of the variables -------------------------------------------------------------------------------------------------
+# -- an event as one of the variables --------------------------------------------------------------
 
 
 @kernel(inline=True)
@@ -170,10 +179,12 @@ def _assign_to_variables(
     graphs: Graphs, events: Events, rings: Rings, pool: Pool, found: Found, query: Numbers, new: NewEvent, count: int, filled: int,
     most_solutions: int,
 ) -> Any:  # fmt: skip
-    """Adds the solutions that the event completes as any variable, and renews the expiration of stored events.
+    """Adds the solutions that the event completes as any variable, and renews the
+    expiration of stored events.
 
-    Returns (variables that keep the event as bits, candidates, searches, solutions, events in them). `domains` holds the times until which the
-    variables keep it. The number of solutions is -1 if there is no room for them.
+    Returns (variables that keep the event as bits, candidates, searches, solutions, events in
+    them). `domains` holds the times until which the variables keep it. The number of solutions is
+    -1 if there is no room for them.
     """
     v0, m, domains = query.first, query.m, pool.domains
     keep, candidates, searches, before = np.int64(0), 0, 0, count
@@ -221,14 +232,16 @@ def _is_renewing(graphs: Graphs, query: Numbers, i: int) -> Any:
 
 @kernel(inline=True)
 def _useful_span(graphs: Graphs, query: Numbers, i: int, empty: int) -> Any:
-    """How long V_i keeps an event with which no stored event of the variables `empty` (bits) is consistent."""
+    """How long V_i keeps an event with which no stored event of the variables
+    `empty` (bits) is consistent."""
     m, p, span = query.m, query.pairs + i * query.m, graphs.roles[query.first + i, SPAN]
     return minimal_useful_span(graphs.times[p : p + m, AFTER], m, empty, i, span) if _is_renewed(graphs, query, i) else span
 
 
 @kernel(inline=True)
 def _advance_windows(graphs: Graphs, rings: Rings, pool: Pool, query: Numbers, i: int, now: int) -> Any:
-    """Moves V_i's windows to `now`: the parts of the other domains with which its event is consistent by time. Returns the initial lookup."""
+    """Moves V_i's windows to `now`: the parts of the other domains with which its event is
+    consistent by time. Returns the initial lookup."""
     v0, m, p, times = query.first, query.m, query.pairs + i * query.m, graphs.times
     ring, heads, tails, windows = rings.ints, rings.heads, rings.tails, pool.windows
     # If the windows are at this time already, only events of this time are new.
@@ -239,7 +252,8 @@ def _advance_windows(graphs: Graphs, rings: Rings, pool: Pool, query: Numbers, i
             continue
         end = tails[v0 + j]
         if times[p + j, ORDER] > 0:
-            # All stored events come before the new one. If V_j's event must come after it, none is consistent.
+            # All stored events come before the new one. If V_j's event must come
+            # after it, none is consistent.
             windows[0, i, j] = windows[1, i, j] = end
         else:
             if later or times[p + j, EARLIEST] > 0:
@@ -256,7 +270,8 @@ def _advance_windows(graphs: Graphs, rings: Rings, pool: Pool, query: Numbers, i
 
 @kernel(inline=True)
 def _look_up_domains(graphs: Graphs, events: Events, rings: Rings, pool: Pool, query: Numbers, i: int, new: NewEvent, lookup: Lookup) -> Any:
-    """Searches the other domains: first those without which the event is useless, then the others while the result depends on them."""
+    """Searches the other domains: first those without which the event is useless, then the others
+    while the result depends on them."""
     m, p = query.m, query.pairs + i * query.m
     renewed, renewing = _is_renewed(graphs, query, i), _is_renewing(graphs, query, i)
     rest = ~(lookup.empty | (np.int64(1) << i))
@@ -274,7 +289,8 @@ def _look_up_domains(graphs: Graphs, events: Events, rings: Rings, pool: Pool, q
 def _look_up_domain(
     graphs: Graphs, events: Events, rings: Rings, pool: Pool, query: Numbers, i: int, j: int, new: NewEvent, lookup: Lookup, skip_expired: bool
 ) -> Any:
-    """Searches V_i's window of V_j's domain for events that are consistent with the new one; `skip_expired`: expired ones do not count."""
+    """Searches V_i's window of V_j's domain for events that are consistent with the new one;
+    `skip_expired`: expired ones do not count."""
     v, bounds, one = query.first + j, pair_bounds(graphs, query.pairs + i * query.m + j, i < j), np.int64(1) << j
     a, b = pool.windows[0, i, j], pool.windows[1, i, j]
     bits, listed, top, some, sure = lookup.masks, lookup.listed, lookup.top, True, False
@@ -314,7 +330,8 @@ def _mask(graphs: Graphs, events: Events, rings: Rings, bounds: PairBounds, new:
 def _list(
     graphs: Graphs, events: Events, rings: Rings, pool: Pool, query: Numbers, i: int, j: int, new: NewEvent, top: int, skip_expired: bool, cells: bool
 ) -> Any:
-    """Writes the events in V_i's window of V_j's domain that are consistent with the new one to the pool from `top` on. Returns the new top."""
+    """Writes the events in V_i's window of V_j's domain that are consistent with the new one to the
+    pool from `top` on. Returns the new top."""
     v, bounds = query.first + j, pair_bounds(graphs, query.pairs + i * query.m + j, i < j)
     a, b = pool.windows[0, i, j], pool.windows[1, i, j]
     pooled, side = pool.ints, graphs.side[v]
@@ -328,7 +345,8 @@ def _list(
 def _list_remaining(
     graphs: Graphs, events: Events, rings: Rings, pool: Pool, query: Numbers, i: int, new: NewEvent, lookup: Lookup, everything: bool
 ) -> Any:
-    """Lists the candidates that are not listed yet: `everything` for a search in lists, else those of long windows whose events are renewed."""
+    """Lists the candidates that are not listed yet: `everything` for a search in lists, else those
+    of long windows whose events are renewed."""
     m, renewing = query.m, _is_renewing(graphs, query, i)
     listed, top = lookup.listed, lookup.top
     for j in range(m):
@@ -343,7 +361,8 @@ def _list_remaining(
 
 @kernel(inline=True)
 def _renew(graphs: Graphs, rings: Rings, pool: Pool, query: Numbers, i: int, lookup: Lookup) -> None:
-    """Keeps the stored events that are consistent with the new one as long as that is kept, but no longer than their own variable's span."""
+    """Keeps the stored events that are consistent with the new one as long as that is kept, but no
+    longer than their own variable's span."""
     v0, m, last = query.first, query.m, pool.domains[LAST, i]
     for j in range(m):
         if j == i or (lookup.empty >> j) & 1 or graphs.roles[v0 + j, RENEWED] == 0:
@@ -366,7 +385,8 @@ def _extend(ring: Ints, k: int, last: int, span: int) -> None:
 
 @kernel()
 def _count_kept(ring: Ints, heads: Ints, tails: Ints, first: int, last: int, now: int, shared: bool, domains: Ints) -> Any:
-    """How many events the variables from `first` up to `last` keep at `now`; an event counts once if `shared`, else once for each variable."""
+    """How many events the variables from `first` up to `last` keep at `now`; an event counts once
+    if `shared`, else once for each variable."""
     m = last - first
     count = 0
     for i in range(m):

@@ -14,13 +14,15 @@ from engine.context import COMMON_KEYS, Context
 from engine.model.messages import Message
 
 MAX_ARRANGEMENTS = 5_040
-"""The greatest number of arrangements of symmetric variables, which are compared one by one if the variables are not interchangeable."""
+"""The greatest number of arrangements of symmetric variables, which are compared one by one if the
+variables are not interchangeable."""
 _TRIGGER = re.compile(r"(\s|--[^\n]*\n)*CREATE\s+TRIGGER\b", re.IGNORECASE)
 OWN_KEYS = ("variables", "constraints", "symmetric", "report", "expiration")
 
 
 def check(document: Mapping[str, Any], context: Context) -> ConstraintSpecification | None:
-    """The specification of a document with its keys or with the text `trigger`. Faults are noted in `context`."""
+    """The specification of a document with its keys or with the text `trigger`.
+    Faults are noted in `context`."""
     if "trigger" in document:
         return _check_trigger(document, context)
     context.object(document, required=("family", "variables"), optional=(*COMMON_KEYS, *OWN_KEYS[1:]))
@@ -53,7 +55,8 @@ def _check_trigger(document: Mapping[str, Any], context: Context) -> ConstraintS
 
 
 def region_names_in_text(document: Mapping[str, Any]) -> set[str]:
-    """The names of stored regions in the text `trigger` of a document that may be faulty; empty if it cannot be read."""
+    """The names of stored regions in the text `trigger` of a document that may be faulty;
+    empty if it cannot be read."""
     from engine.constraint_queries.trigger import TriggerRefused, translate
 
     try:
@@ -65,7 +68,8 @@ def region_names_in_text(document: Mapping[str, Any]) -> set[str]:
 
 
 def with_regions(document: Mapping[str, Any], regions: Mapping[str, Any]) -> dict[str, Any]:
-    """An equal document: with new names of regions in its text, if `regions` has only references, else with keys instead of the text."""
+    """An equal document: with new names of regions in its text, if `regions` has only references,
+    else with keys instead of the text."""
     from engine.constraint_queries.trigger import translate, with_names
 
     names = {name: one["region"] for name, one in regions.items() if set(one) == {"region"}}
@@ -75,7 +79,8 @@ def with_regions(document: Mapping[str, Any], regions: Mapping[str, Any]) -> dic
 
 
 def check_keys(document: Mapping[str, Any], context: Context) -> ConstraintSpecification | None:
-    """The specification of a document whose keys are checked; null after a fault that leaves no specification."""
+    """The specification of a document whose keys are checked; null after a fault
+    that leaves no specification."""
     reading = read(document, context)
     if reading is None:
         return None

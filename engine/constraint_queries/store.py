@@ -1,4 +1,5 @@
-"""The stored events of all queries of a partition, each once, and the domains that refer to them; the store grows, shrinks and is serialised."""
+"""The stored events of all queries of a partition, each once, and the domains that refer to them;
+the store grows, shrinks and is serialised."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ STATE_VERSION = 4
 
 @dataclass(frozen=True)
 class Slots:
-    """The compared columns: `texts` and `wholes` (int, bool) are the rows of `Events.ints`, `doubles` the rows of `Events.floats`."""
+    """The compared columns: `texts` and `wholes` (int, bool) are the rows of `Events.ints`,
+    `doubles` the rows of `Events.floats`."""
 
     texts: tuple[str, ...] = ()
     wholes: tuple[str, ...] = ()
@@ -39,12 +41,15 @@ class Slots:
 
 
 class Store:
-    """Events that queries still need, in (t, arrival), and for each variable the events that it may take.
+    """Events that queries still need, in (t, arrival), and for each variable
+    the events that it may take.
 
-    `texts` are the texts that occur in compared columns, sorted; `events.ints[: len(slots.texts)]` hold their positions. `count`: events in the
-    table; some may have expired. `peak`: the greatest number stored at a time; an event counts once for all queries that share it, and once for
-    each domain of a query of the form `domains`. `kept_at_most` bounds the present number. `work`: totals of candidates, searches and solutions;
-    `filtered`: totals of events, and of those that some variable might take, counted once for each query.
+    `texts` are the texts that occur in compared columns, sorted; `events.ints[: len(slots.texts)]`
+    hold their positions. `count`: events in the table; some may have expired. `peak`: the greatest
+    number stored at a time; an event counts once for all queries that share it, and once for each
+    domain of a query of the form `domains`. `kept_at_most` bounds the present number. `work`:
+    totals of candidates, searches and solutions; `filtered`: totals of events, and of those that
+    some variable might take, counted once for each query.
     """
 
     def __init__(self, graphs: Graphs, slots: Slots) -> None:
@@ -62,10 +67,11 @@ class Store:
         self._least_settled = LEAST_ROOM
         self.single = np.repeat(graphs.form != DOMAINS, np.diff(graphs.variables))
 
-    # -- room ---------------------------------------------------------------------------------------------------------------------
+    # -- room --------------------------------------------------------------------------------------
 
     def reserve(self, now: int, events: int, rows: Ints) -> None:
-        """Makes room for `events` more from time `now` on, of which each variable takes at most `rows`."""
+        """Makes room for `events` more from time `now` on, of which each
+        variable takes at most `rows`."""
         self.now = max(self.now, now)
         if self.count + events > len(self.events.t) or bool((self.rings.tails + rows > self.rings.ends).any()):
             self._rebuild(events, rows)
@@ -97,7 +103,8 @@ class Store:
         )
 
     def append(self, events: Events) -> int:
-        """Appends new events; they come after all others in (t, arrival). Returns the number of the first."""
+        """Appends new events; they come after all others in (t, arrival).
+        Returns the number of the first."""
         first, self.count = self.count, self.count + len(events.t)
         for name, values in events._asdict().items():
             getattr(self.events, name)[..., first : self.count] = values
@@ -116,10 +123,11 @@ class Store:
         """Doubles the room for solutions."""
         self.found = allocate_found(2 * len(self.found.query), self._widest)
 
-    # -- counting -----------------------------------------------------------------------------------------------------------------
+    # -- counting ----------------------------------------------------------------------------------
 
     def update_peak(self, since: Ints, before: Ints) -> None:
-        """Updates `peak` after rows were processed. `since` and `before`: the domains' heads and tails before these rows."""
+        """Updates `peak` after rows were processed. `since` and `before`: the domains' heads
+        and tails before these rows."""
         self.kept_at_most += int((self.rings.tails - before).sum())
         if self.kept_at_most > self.peak:
             begun, ends = self._intervals(since)
@@ -127,7 +135,8 @@ class Store:
             self.kept_at_most = int((ends >= self.now).sum())
 
     def _intervals(self, since: Ints) -> tuple[Ints, Ints]:
-        """The number of intervals of being stored that begin with each event, and the sorted last times of all."""
+        """The number of intervals of being stored that begin with each event, and the
+        sorted last times of all."""
         until, begun = np.full(self.count, NEVER, np.int64), np.zeros(self.count, np.int64)
         ends = np.empty(self.count + int((self.rings.tails - since).sum()), np.int64)
         total = latest_ends(self.rings.ints, since, self.rings.tails, self.single, until, begun, ends)
@@ -135,14 +144,16 @@ class Store:
 
     @property
     def kept(self) -> int:
-        """The number of events that have not expired; a query of the form `domains` counts one for each domain that holds it."""
+        """The number of events that have not expired; a query of the form `domains` counts one for
+        each domain that holds it."""
         _, ends = self._intervals(self.rings.heads)
         return int((ends >= self.now).sum())
 
-    # -- texts --------------------------------------------------------------------------------------------------------------------
+    # -- texts -------------------------------------------------------------------------------------
 
     def ranks(self, columns: Sequence[pa.Array]) -> list[Ints]:
-        """Texts as positions in `texts`. Adds new texts there and removes those no longer stored; null becomes -1."""
+        """Texts as positions in `texts`. Adds new texts there and removes those no
+        longer stored; null becomes -1."""
         used = self.events.ints[: len(self.slots.texts), : self.count]
         live = {self.texts[rank] for rank in np.unique(used[used >= 0]).tolist()}
         encoded = [column.dictionary_encode() for column in columns]
@@ -155,7 +166,7 @@ class Store:
         ranked = [np.array([position[text] for text in own] + [-1], np.int64) for own in names]
         return [rank[pc.fill_null(one.indices, -1).to_numpy(zero_copy_only=False)] for rank, one in zip(ranked, encoded, strict=True)]
 
-    # -- bytes --------------------------------------------------------------------------------------------------------------------
+    # -- bytes -------------------------------------------------------------------------------------
 
     def dump(self) -> bytes:
         self._rebuild(0, np.zeros(self.variables, np.int64))
@@ -173,13 +184,15 @@ class Store:
             return file.getvalue()
 
     def domains(self) -> dict[str, Ints]:
-        """The domains, by variable: `lengths`, and concatenated the numbers of events, their last times and filters."""
+        """The domains, by variable: `lengths`, and concatenated the numbers of events,
+        their last times and filters."""
         lengths = self.rings.tails - self.rings.heads
         at = np.repeat(self.rings.heads - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
         return {"lengths": lengths, **dict(zip(_DOMAIN, self.rings.ints[:, at][[EVENT, UNTIL, BITS]], strict=True))}
 
     def load(self, data: bytes) -> None:
-        """Inverse of `dump`, for a new store of the same queries. Raises ValueError if the bytes are of another version."""
+        """Inverse of `dump`, for a new store of the same queries. Raises ValueError if the
+        bytes are of another version."""
         with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
             if "version" not in arrays.files or arrays["version"][0] != STATE_VERSION:
                 raise ValueError(f"the stored events are not of version {STATE_VERSION}")
@@ -219,9 +232,11 @@ class Store:
 
 
 def merge_stores(graphs: Graphs, slots: Slots, parts: Sequence[tuple[Store, Ints, Ints]]) -> Store:
-    """A new store made of parts (store, old, new): the variables `old` of the store become the variables `new` of the new one.
+    """A new store made of parts (store, old, new): the variables `old` of the store become the
+    variables `new` of the new one.
 
-    An event that several stores hold becomes one event; a compared column is copied from the stores that have it.
+    An event that several stores hold becomes one event; a compared column is copied
+    from the stores that have it.
     """
     stores = [store for store, _, _ in parts]
     found = Store(graphs, slots)
@@ -242,9 +257,11 @@ def merge_stores(graphs: Graphs, slots: Slots, parts: Sequence[tuple[Store, Ints
 
 @dataclass(frozen=True)
 class _Share:
-    """The part of a store that goes into a joined one: the rows of its domains that have not expired, and the events they refer to.
+    """The part of a store that goes into a joined one: the rows of its domains that have not
+    expired, and the events they refer to.
 
-    `used`: numbers of the events in `store`, ascending. By row, `variable`: its number in the joined store; `place`: the event's position in `used`.
+    `used`: numbers of the events in `store`, ascending. By row, `variable`: its number in the
+    joined store; `place`: the event's position in `used`.
     """
 
     store: Store
@@ -266,7 +283,8 @@ def _share(store: Store, old: Ints, new: Ints, now: int) -> _Share:
 
 
 def _numbers(shares: Sequence[_Share]) -> list[Ints]:
-    """For each share its events' numbers among all events in (t, arrival); equal arrival numbers are the same event."""
+    """For each share its events' numbers among all events in (t, arrival); equal arrival
+    numbers are the same event."""
     t, seq = (_concat([getattr(share.store.events, name)[share.used] for share in shares]) for name in ("t", "seq"))
     _, first, which = np.unique(seq, return_index=True, return_inverse=True)
     number = np.empty(len(first), np.int64)
@@ -276,7 +294,8 @@ def _numbers(shares: Sequence[_Share]) -> list[Ints]:
 
 
 def _domains(variables: int, shares: Sequence[_Share], numbers: Sequence[Ints]) -> dict[str, Ints]:
-    """The domains of all shares in the form of `Store.domains`; `numbers`: those of each share's events."""
+    """The domains of all shares in the form of `Store.domains`; `numbers`:
+    those of each share's events."""
     variable, until, bits = (_concat([getattr(share, name) for share in shares]) for name in ("variable", "until", "bits"))
     member = _concat([own[share.place] for share, own in zip(shares, numbers, strict=True)])
     order = np.lexsort((member, variable))
@@ -288,7 +307,8 @@ def _concat(pieces: Sequence[Ints]) -> Ints:
 
 
 def _fill(found: Store, table: Events, store: Store, used: Ints, at: Ints) -> None:
-    """Writes the events `used` of one store to the rows `at`, with the compared columns that both stores have."""
+    """Writes the events `used` of one store to the rows `at`, with the compared
+    columns that both stores have."""
     for name, column in table._asdict().items():
         if name not in ("ints", "floats"):
             column[..., at] = getattr(store.events, name)[..., used]

@@ -1,6 +1,7 @@
 """Sums in comparisons: `V1.temp - V2.temp`, `2 * V1.sog + 3`, read from text and written back.
 
-Products bind tighter than + and -; operators of one rank are evaluated from left to right, all in doubles, without constant folding.
+Products bind tighter than + and -; operators of one rank are evaluated from left to right, all in
+doubles, without constant folding.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ class NoSum(ValueError):
 
 @dataclass(frozen=True, order=True)
 class Factor:
-    """One operand, and the operator before it: FIRST, PLUS, MINUS or TIMES. `variable` is -1 for a constant."""
+    """One operand, and the operator before it: FIRST, PLUS, MINUS or TIMES.
+    `variable` is -1 for a constant."""
 
     op: str
     variable: int = -1
@@ -52,7 +54,8 @@ class SumComparison:
 
 
 def parts_of(text: str) -> list[tuple[str, str]]:
-    """(operator before it, operand) of a sum, a `-` before the first constant as part of it. Raises NoSum.
+    """(operator before it, operand) of a sum, a `-` before the first constant as
+    part of it. Raises NoSum.
 
     >>> parts_of("-2 * V1.sog + 3")
     [('', '-2'), ('*', 'V1.sog'), ('+', '3')]
@@ -115,7 +118,8 @@ def text_of(terms: Sum, names: Sequence[str]) -> str:
 
 
 def time_difference(comparison: SumComparison) -> tuple[int, int, str, float] | None:
-    """(i, j, op, c) if the comparison means `V_j.t - V_i.t op c`, with all constants on one side; else null."""
+    """(i, j, op, c) if the comparison means `V_j.t - V_i.t op c`, with all
+    constants on one side; else null."""
     weights: dict[int, int] = {}
     constant = 0.0
     for side, terms in ((1, comparison.left), (-1, comparison.right)):

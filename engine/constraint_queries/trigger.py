@@ -1,6 +1,8 @@
-"""Reads the text form of a constraint query: `CREATE TRIGGER name FOR E AS V1, E AS V2 WHEN ...`. `trigger_writer.py` writes it.
+"""Reads the text form of a constraint query: `CREATE TRIGGER name FOR E AS V1, E AS V2 WHEN ...`.
+`trigger_writer.py` writes it.
 
-The text is translated to the equivalent JSON document, with the place of each part, so that faults of the document have line and column.
+The text is translated to the equivalent JSON document, with the place of each part, so that faults
+of the document have line and column.
 
 References: [CCQ] section 2 (extended SQL).
 """
@@ -52,7 +54,8 @@ class Translated:
 
 
 def read_trigger(document: Mapping[str, Any], context: Context) -> Translated | None:
-    """The translation of a document with the key `trigger`; faults of the text have its pointer and name line and column."""
+    """The translation of a document with the key `trigger`; faults of the text have its pointer
+    and name line and column."""
     context.object(document, required=("family", "trigger"), optional=("version", "name"))
     here, text = context.at("trigger"), document["trigger"]
     if not isinstance(text, str):
@@ -66,13 +69,14 @@ def read_trigger(document: Mapping[str, Any], context: Context) -> Translated | 
         return None
 
 
-# -- from text ------------------------------------------------------------------------------------------------------------------------
+# -- from text -------------------------------------------------------------------------------------
 
 
 def translate(text: str) -> Translated:
     """The document that is equivalent to `text`. Raises TriggerRefused.
 
-    >>> translate("CREATE TRIGGER near FOR E AS A, E AS B WHEN B.t - A.t IN [0, 5]").document["constraints"]
+    >>> text = "CREATE TRIGGER near FOR E AS A, E AS B WHEN B.t - A.t IN [0, 5]"
+    >>> translate(text).document["constraints"]
     [{'between': ['A', 'B'], 'dt': [0, 5]}]
     """
     if len(text) > MAX_CHARACTERS:
@@ -86,9 +90,11 @@ def translate(text: str) -> Translated:
 
 
 def with_names(text: str, names: Mapping[str, str]) -> str:
-    """A valid text in which stored regions have other names, by their names so far; comments and layout stay.
+    """A valid text in which stored regions have other names, by their names so far;
+    comments and layout stay.
 
-    >>> with_names("CREATE TRIGGER t FOR E AS A WHEN INSIDE(A.r, 'quay') -- near 'quay'", {"quay": "pier's end"})
+    >>> text = "CREATE TRIGGER t FOR E AS A WHEN INSIDE(A.r, 'quay') -- near 'quay'"
+    >>> with_names(text, {"quay": "pier's end"})
     "CREATE TRIGGER t FOR E AS A WHEN INSIDE(A.r, 'pier''s end') -- near 'quay'"
     """
     parts, end = [], 0
@@ -177,7 +183,7 @@ class _Translator:
             self.note("/variables", stream)
         self.note(f"/variables/{escaped(name)}", name)
 
-    # -- conditions ---------------------------------------------------------------------------------------------------------------
+    # -- conditions --------------------------------------------------------------------------------
 
     def variable(self, node: Tree[Token], column: str | None = None) -> str:
         """The variable of `variable.column`; `column`: the only column allowed."""
@@ -294,7 +300,7 @@ class _Translator:
         for i, token in ((0, column), (1, at_op), (2, at_constant)):
             self.note(f"{pointer}/{i}", token)
 
-    # -- the rest -----------------------------------------------------------------------------------------------------------------
+    # -- the rest ----------------------------------------------------------------------------------
 
     def symmetric(self, node: Tree[Token]) -> None:
         groups = _trees(node)
@@ -352,7 +358,8 @@ def _number(token: Token) -> int | float:
 
 
 def _integer(digits: str) -> int | float:
-    # Longer ones exceed every bound; as doubles they are infinite, which the checks refuse at their place.
+    # Longer ones exceed every bound; as doubles they are infinite, which the
+    # checks refuse at their place.
     return int(digits) if len(digits) <= _MOST_DIGITS else float(digits)
 
 

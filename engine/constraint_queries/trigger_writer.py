@@ -18,7 +18,8 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def trigger_text(specification: ConstraintSpecification, stored: Mapping[Region, str] | None = None) -> str:
-    """The text that is read back as an equal specification; regions of `stored` are written by name.
+    """The text that is read back as an equal specification; regions of
+    `stored` are written by name.
 
     Raises ValueError for a variable with a name that the text cannot hold.
     """

@@ -1,4 +1,5 @@
-"""The query index: which events each variable of each query may take. Each distinct condition that is not a range is evaluated once a batch."""
+"""The query index: which events each variable of each query may take. Each distinct condition that
+is not a range is evaluated once a batch."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Finds pairs of places at one T within the distance, by cells as wide as the distance instead of by all pairs.
+"""Finds pairs of places at one T within the distance, by cells as wide as the
+distance instead of by all pairs.
 
-Two points within the distance are in the same cell or in neighbouring ones. On the globe cells are cubes in earth-centred coordinates, because the
-chord of two points is at most their distance.
+Two points within the distance are in the same cell or in neighbouring ones. On the globe cells are
+cubes in earth-centred coordinates, because the chord of two points is at most their distance.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ MOST_PAIRS = 20_000_000
 """The greatest number of candidates of one query in one step."""
 _MARGIN = 1.0 + 2.0**-20
 _FARTHEST_CELL = 2.0**30
-"""Cells are slightly wider than the distance, and their number is bounded, so that rounding moves no point beyond a neighbour."""
+"""Cells are slightly wider than the distance, and their number is bounded, so that rounding moves
+no point beyond a neighbour."""
 
 
 class Meetings(NamedTuple):
@@ -48,7 +50,8 @@ def cells(px: Floats, py: Floats, side: float, geographic: bool) -> tuple[Floats
 def meetings(
     at: Ints, entity: Any, bits: Any, px: Floats, py: Floats, new: int, distance: float, symmetric: bool, geographic: bool
 ) -> Meetings | None:
-    """Meetings of places from row `new` on with all places; null if there are more than MOST_PAIRS candidates."""
+    """Meetings of places from row `new` on with all places; null if there are more
+    than MOST_PAIRS candidates."""
     points, cell = cells(px, py, distance, geographic)
     far = chord_limits(distance)[1] if geographic else distance * distance * (1.0 + 1e-9)
     one, other = candidates(at, entity, bits, points, cell, new, far, symmetric, 3 if geographic else 2)
@@ -67,7 +70,8 @@ def _bucket(at: int, a: int, b: int, c: int, mask: int) -> int:
 
 @njit(cache=True, nogil=True)
 def candidates(at: Ints, entity: Any, bits: Any, points: Floats, cell: Any, new: int, far: float, symmetric: bool, dimensions: int) -> Any:
-    """Pairs of rows of one T in neighbouring cells whose squared chord is at most `far`, of different entities and fitting roles."""
+    """Pairs of rows of one T in neighbouring cells whose squared chord is at most `far`, of
+    different entities and fitting roles."""
     n, size = len(at), 64
     while size < 2 * n:
         size *= 2
@@ -120,7 +124,8 @@ def _squared_chord(points: Floats, i: int, j: int) -> float:
 
 @njit(cache=True, nogil=True)
 def _orders(bits: int, others: int, symmetric: bool, is_less: bool) -> tuple[bool, bool]:
-    """Whether two places are a pair in this order, and in the other. A pair without order has the lesser entity first."""
+    """Whether two places are a pair in this order, and in the other. A pair without order
+    has the lesser entity first."""
     if symmetric:
         both = bits & others & FIRST_ROLE != 0
         return both and is_less, both and not is_less

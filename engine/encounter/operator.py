@@ -1,5 +1,6 @@
-"""Encounters: the keyed stage decides places, the relational stage finds each query's pairs by cells and time. Both keep each query's state
-separately, by its position in the index. All places of a query are in one partition, because a pair moves through space during a run.
+"""Encounters: the keyed stage decides places, the relational stage finds each query's pairs by
+cells and time. Both keep each query's state separately, by its position in the index. All places of
+a query are in one partition, because a pair moves through space during a run.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ class PlaceState:
 
 
 class PlaceStage(Stage[EncounterIndex, PlaceState]):
-    """The keyed stage: its input is an entity's tuples, its output the entity's places at the multiples of `every`."""
+    """The keyed stage: its input is an entity's tuples, its output the entity's places at
+    the multiples of `every`."""
 
     def initial(self, index: EncounterIndex) -> PlaceState:
         return PlaceState([no_tuples(0) for _ in index.queries])
@@ -171,7 +173,8 @@ _KINDS = (np.int64, np.int32, np.int8, np.float64, np.float64, np.int64, np.int6
 
 @dataclass
 class Waiting:
-    """By entity code, the T from which on its places are undecided (NEVER: none is), and the roles that they will have."""
+    """By entity code, the T from which on its places are undecided (NEVER: none is), and the
+    roles that they will have."""
 
     since: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     bits: npt.NDArray[np.int8] = field(default_factory=lambda: np.empty(0, np.int8))
@@ -185,7 +188,8 @@ class Waiting:
 
 @dataclass
 class Pairs:
-    """State of one query: places at each T that is not decided for all entities, the waiting entities, and the open runs, one for each pair."""
+    """State of one query: places at each T that is not decided for all entities, the waiting
+    entities, and the open runs, one for each pair."""
 
     kept: Kept = field(default_factory=lambda: Kept._make(np.empty(0, kind) for kind in _KINDS))
     waiting: Waiting = field(default_factory=Waiting)
@@ -317,7 +321,8 @@ def _advanced(q: int, specification: EncounterSpecification, pairs: Pairs, met: 
 
 
 def _decided(pairs: Pairs, pair: Ints, at: Ints, symmetric: bool) -> Bools:
-    """Whether pairs without a known meeting at `at` are decided there: both places are decided, or one entity has none."""
+    """Whether pairs without a known meeting at `at` are decided there: both places are
+    decided, or one entity has none."""
     decided = np.ones(len(pair), np.bool_)
     if not (pairs.waiting.since < NEVER).any():
         return decided

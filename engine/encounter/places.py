@@ -1,7 +1,8 @@
 """Where each entity is at the multiples of `every`: decided at its next tuple, or by timer.
 
-A place at T is the position of the entity's last tuple at or before T. An interpolated place needs the next tuple: until that is known, or can no
-longer come, the entity is *waiting*, and the emitted row has the T from which on it waits.
+A place at T is the position of the entity's last tuple at or before T. An interpolated place needs
+the next tuple: until that is known, or can no longer come, the entity is *waiting*, and the emitted
+row has the T from which on it waits.
 """
 
 from __future__ import annotations
@@ -15,13 +16,15 @@ from numba import njit
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 FIRST_ROLE, SECOND_ROLE, OUTSIDE, WAITING = 1, 2, 4, 8
-"""Bits of a place: the roles that its tuple satisfies; it is outside the region; it is not decided yet."""
+"""Bits of a place: the roles that its tuple satisfies; it is outside the
+region; it is not decided yet."""
 NOW = -(2**62)
 """Used instead of a time: each place is decided at its own T."""
 
 
 class Last(NamedTuple):
-    """By entity code its last tuple, and `next_t`, the first multiple of `every` whose place is not emitted. `seq` is -1 if there is no tuple."""
+    """By entity code its last tuple, and `next_t`, the first multiple of `every` whose place is not
+    emitted. `seq` is -1 if there is no tuple."""
 
     t: Ints
     seq: Ints
@@ -49,7 +52,8 @@ class Tuples(NamedTuple):
 
 
 class PlaceParameters(NamedTuple):
-    """Places are at the multiples of `every`, from tuples less than `gap` old; `interpolated`: on the straight line to the next tuple."""
+    """Places are at the multiples of `every`, from tuples less than `gap` old; `interpolated`: on
+    the straight line to the next tuple."""
 
     every: int
     gap: int
@@ -58,7 +62,8 @@ class PlaceParameters(NamedTuple):
 
 
 class Places(NamedTuple):
-    """Places in the order in which they were decided (`decided`: the time): of `entity`, at time `at`, from the tuple (`t`, `seq`, `x`, `y`)."""
+    """Places in the order in which they were decided (`decided`: the time): of `entity`, at time
+    `at`, from the tuple (`t`, `seq`, `x`, `y`)."""
 
     decided: Ints
     at: Ints
@@ -102,8 +107,9 @@ def _between(x0: float, y0: float, x1: float, y1: float, share: float, geographi
 
 @njit(cache=True, nogil=True)
 def _emit(found: Places, n: int, last: Last, e: int, parameters: PlaceParameters, until: int, straight: bool, nt: int, nx: float, ny: float) -> Any:
-    """Emits the entity's places from `next_t` to before `until`. `straight`: places after the tuple are on the line to the next one, at (`nx`, `ny`)
-    and time `nt`; otherwise `nt` is the time at which places after the tuple are decided."""
+    """Emits the entity's places from `next_t` to before `until`. `straight`: places after the tuple
+    are on the line to the next one, at (`nx`, `ny`) and time `nt`; otherwise `nt` is the time at
+    which places after the tuple are decided."""
     at = last.next_t[e]
     while at < until and at - last.t[e] < parameters.gap:
         if n == len(found.at):
@@ -123,7 +129,8 @@ def _emit(found: Places, n: int, last: Last, e: int, parameters: PlaceParameters
 
 @njit(cache=True, nogil=True)
 def decided_places(tuples: Tuples, last: Last, parameters: PlaceParameters, watermark: int) -> Any:
-    """The places decided by `tuples` and by the watermark: columns of Places; the first undecided place of an entity has the bit WAITING.
+    """The places decided by `tuples` and by the watermark: columns of Places; the first undecided
+    place of an entity has the bit WAITING.
 
     An entity whose tuple has no role has no place.
     """

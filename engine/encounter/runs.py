@@ -1,4 +1,5 @@
-"""Runs of consecutive T at which a pair meets: new meetings extend a run, a decided T without a meeting ends it."""
+"""Runs of consecutive T at which a pair meets: new meetings extend a run, a decided T
+without a meeting ends it."""
 
 from __future__ import annotations
 
@@ -14,8 +15,9 @@ SIDES = 2
 
 
 class Runs(NamedTuple):
-    """Runs by `pair` (code of the first << 32 | code of the other) and first T. `least`: the least distance, with the tuples of both sides (n, 2)
-    from which its places were derived. `sent`: the least distance last asserted, NaN if none was, with the tuples in `sent_t` and so on."""
+    """Runs by `pair` (code of the first << 32 | code of the other) and first T. `least`: the least
+    distance, with the tuples of both sides (n, 2) from which its places were derived. `sent`: the
+    least distance last asserted, NaN if none was, with the tuples in `sent_t` and so on."""
 
     pair: Ints
     first: Ints
@@ -57,7 +59,8 @@ def runs_of(pair: Ints, at: Ints, distance: Floats, t: Ints, seq: Ints, x: Float
 
 
 def extended(runs: Runs, meetings: Runs, every: int) -> tuple[Runs, Bools]:
-    """Runs extended by meetings: (all runs by (pair, first), whether each is the newest of its pair)."""
+    """Runs extended by meetings: (all runs by (pair, first), whether each
+    is the newest of its pair)."""
     joined = Runs._make(np.concatenate(pair) for pair in zip(runs, meetings, strict=True))
     joined = joined.take(np.lexsort((joined.first, joined.pair)))
     if not len(joined.pair):

@@ -18,9 +18,11 @@ LAST, INTERPOLATED = "last", "interpolated"
 
 @dataclass(frozen=True)
 class EncounterSpecification:
-    """Pairs of entities of the roles `a` and `b` whose places at a multiple of `every` are at most `distance` apart.
+    """Pairs of entities of the roles `a` and `b` whose places at a multiple of `every` are
+    at most `distance` apart.
 
-    A tuple determines its entity's place for less than `gap`; `position` (LAST or INTERPOLATED) says how.
+    A tuple determines its entity's place for less than `gap`; `position` (LAST
+    or INTERPOLATED) says how.
     """
 
     name: str
@@ -45,7 +47,8 @@ class EncounterSpecification:
 
 
 def check(document: Mapping[str, Any], context: Context) -> EncounterSpecification:
-    """The specification of a document. Faults are noted in `context`; the result is then invalid."""
+    """The specification of a document. Faults are noted in `context`; the result is then
+    invalid."""
     required = ("family", "distance", "every", "gap")
     context.object(document, required=required, optional=(*COMMON_KEYS, "a", "b", "position", "inside", "lasting"))
     distance = context.at("distance").number(document["distance"], least=0) if "distance" in document else None
@@ -76,7 +79,8 @@ def late_option(document: Mapping[str, Any]) -> str | None:
 
 
 def known_at(specification: EncounterSpecification, at: str) -> Callable[[pa.Table], pa.Array | pa.ChunkedArray]:
-    """Pairs are looked at at the multiples of `every` alone. When interpolated places were decided is not in an answer: `gap` later they are."""
+    """Pairs are looked at at the multiples of `every` alone. When interpolated places were decided
+    is not in an answer: `gap` later they are."""
     lasting = specification.lasting if at == "start" else 0
     later = -(-lasting // specification.every) * specification.every + (specification.gap if specification.interpolated else 0)
     return lambda answers: pc.add(answers.column(at), later)

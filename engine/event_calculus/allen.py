@@ -1,11 +1,14 @@
 """Allen's relations between lists of intervals, list by list.
 
-A source interval i and a target interval j are in relation as RTEC defines it for half-open intervals: before s_j >= e_i; meets the last tick of i is
-the first of j (and i has more than one tick); starts s_i = s_j, e_i < e_j; finishes s_i > s_j, e_i = e_j; during s_i > s_j, e_i < e_j; overlaps s_i <
-s_j < e_i < e_j; equal. The intervals that are in relation with some partner are selected; the mode determines how they are combined.
+A source interval i and a target interval j are in relation as RTEC defines it for half-open
+intervals: before s_j >= e_i; meets the last tick of i is the first of j (and i has more than one
+tick); starts s_i = s_j, e_i < e_j; finishes s_i > s_j, e_i = e_j; during s_i > s_j, e_i < e_j;
+overlaps s_i < s_j < e_i < e_j; equal. The intervals that are in relation with some partner are
+selected; the mode determines how they are combined.
 
-A pair counts in a window if its target extends into it; its source may have ended before. A target needs only one partner, so one such source is
-kept for each list: for `before` the first that ended, for the other relations the one in relation with the target that crosses the window's edge.
+A pair counts in a window if its target extends into it; its source may have ended before. A target
+needs only one partner, so one such source is kept for each list: for `before` the first that ended,
+for the other relations the one in relation with the target that crosses the window's edge.
 """
 
 from __future__ import annotations
@@ -39,7 +42,8 @@ def _select(relation: int, pa: Ints, sa: Ints, ea: Ints, pb: Ints, sb: Ints, eb:
     source, target = np.zeros(len(sa), np.bool_), np.zeros(len(sb), np.bool_)
     for i in range(len(pa) - 1):
         if relation == 0:
-            # An interval is before some target if and only if it is before the last one, and after some source if it is after the first one.
+            # An interval is before some target if and only if it is before the last one, and after
+            # some source if it is after the first one.
             if pb[i + 1] > pb[i] and pa[i + 1] > pa[i]:
                 for a in range(pa[i], pa[i + 1]):
                     source[a] = ea[a] <= sb[pb[i + 1] - 1]
@@ -71,9 +75,11 @@ _MODES: Mapping[str, Callable[[Intervals, Intervals], Intervals]] = {
 
 
 def allen(relation: str, mode: str, source: Intervals, target: Intervals, tick: int, first: int, over: Bools) -> tuple[Intervals, Bools]:
-    """The intervals in `relation` with a partner of the other list, combined by `mode`; and for each list whether there are any.
+    """The intervals in `relation` with a partner of the other list, combined by `mode`; and for
+    each list whether there are any.
 
-    `over` marks sources that ended before the window's `first` tick: they are partners but not part of the result.
+    `over` marks sources that ended before the window's `first` tick: they are partners
+    but not part of the result.
     """
     taken = _select(ALLEN.index(relation), *source, *target, tick)
     result = _MODES[mode](keep(source, taken[0] & ~over), keep(target, taken[1]))
@@ -85,7 +91,8 @@ def allen(relation: str, mode: str, source: Intervals, target: Intervals, tick: 
 
 @jit
 def prepend_ended(pb: Ints, sb: Ints, eb: Ints, pa: Ints, sa: Ints, ea: Ints) -> tuple[Ints, Ints, Ints, Bools]:
-    """Lists of sources (a), each preceded by its ended source (b), and a mark of the ended ones. A source that continues has not ended."""
+    """Lists of sources (a), each preceded by its ended source (b), and a mark of the ended ones. A
+    source that continues has not ended."""
     ptr, s, e = np.zeros(len(pa), np.int64), np.empty(len(sa) + len(sb), np.int64), np.empty(len(sa) + len(sb), np.int64)
     over = np.zeros(len(s), np.bool_)
     n = 0
@@ -102,7 +109,8 @@ def prepend_ended(pb: Ints, sb: Ints, eb: Ints, pa: Ints, sa: Ints, ea: Ints) ->
 
 
 def ended_sources(relation: str, source: Intervals, target: Intervals, edge: int, tick: int) -> tuple[Ints, Ints, Ints]:
-    """The sources to remember among those that do not hold after `edge`: their lists, starts and ends."""
+    """The sources to remember among those that do not hold after `edge`:
+    their lists, starts and ends."""
     return _ended_sources(ALLEN.index(relation), *source, *target, edge, tick)
 
 

@@ -19,7 +19,8 @@ NEVER = -(1 << 62)
 
 @dataclass(frozen=True)
 class Change:
-    """Facts asserted (+1) or retracted (-1) of one output at a query time; e is null for events (s is their time). `keys`: (columns, facts)."""
+    """Facts asserted (+1) or retracted (-1) of one output at a query time; e is null for events (s
+    is their time). `keys`: (columns, facts)."""
 
     name: str
     keys: Ints
@@ -28,14 +29,16 @@ class Change:
     weight: Ints
 
     def as_reported(self, symbols: Symbols) -> Change:
-        """The change in reported form: a fluent with a shape has its own name, and the functors of the shape among its arguments."""
+        """The change in reported form: a fluent with a shape has its own name, and the functors of
+        the shape among its arguments."""
         if not is_shape(self.name):
             return self
         return replace(self, name=base_name(self.name), keys=reported_keys(self.name, self.keys, symbols))
 
 
 def reported_keys(name: str, keys: Ints, symbols: Symbols) -> Ints:
-    """The keys (arguments, then value) of a relation, with the functors of its shape if it has one."""
+    """The keys (arguments, then value) of a relation, with the functors of its shape if it has
+    one."""
     functors = entity_template(name)
     if not functors:
         return keys
@@ -47,8 +50,9 @@ def reported_keys(name: str, keys: Ints, symbols: Symbols) -> Ints:
 def revise(
     name: str, before: FluentTable, now: FluentTable, low: int, first: int, retracted: FluentTable | None = None
 ) -> tuple[FluentTable, list[Change]]:
-    """The answer after a window, and its changes: before the window's first tick the answer is unchanged, from there on it is the window's result.
-    Intervals that ended at `low` or before can no longer change and are dropped. `retracted`: facts before the window that proved to be wrong.
+    """The answer after a window, and its changes: before the window's first tick the answer is
+    unchanged, from there on it is the window's result. Intervals that ended at `low` or before can
+    no longer change and are dropped. `retracted`: facts before the window that proved to be wrong.
     """
     if before.n == now.n == 0:
         return now, []
@@ -61,7 +65,8 @@ def revise(
 
 @jit
 def _revise(before_keys: Ints, before: Intervals, stays: Intervals, now_keys: Ints, now: Intervals, low: int, first: int) -> Any:
-    """Keys and lists of the answer, the intervals that are gone or new, and their weights: in one call, because most answers are small."""
+    """Keys and lists of the answer, the intervals that are gone or new, and their weights: in one
+    call, because most answers are small."""
     earlier = _interval_rows(before_keys, stays, low)
     earlier = take_rows(earlier, np.flatnonzero(earlier[-2] < first))
     earlier[-1] = np.minimum(earlier[-1], first)
@@ -87,7 +92,8 @@ def _interval_rows(keys: Ints, lists: Intervals, low: int) -> Ints:
 
 @jit
 def difference(before: Ints, now: Ints) -> tuple[Ints, Ints]:
-    """The rows (columns, rows) that are only in one of two sets, with their weights: -1 where a row is gone, +1 where it is new."""
+    """The rows (columns, rows) that are only in one of two sets, with their weights: -1 where a row
+    is gone, +1 where it is new."""
     gone = take_rows(before, np.flatnonzero(find_rows(now, before) < 0))
     come = take_rows(now, np.flatnonzero(find_rows(before, now) < 0))
     return np.concatenate((gone, come), axis=1), np.repeat(np.array([-1, 1]), np.array([gone.shape[1], come.shape[1]]))

@@ -1,4 +1,5 @@
-"""Rows of a query's inputs: those that have arrived, those of a window, and those still needed by later windows."""
+"""Rows of a query's inputs: those that have arrived, those of a window, and those
+still needed by later windows."""
 
 from __future__ import annotations
 
@@ -13,9 +14,11 @@ from engine.event_calculus.tables import Column
 
 @dataclass(slots=True)
 class InputRows:
-    """Rows of one input. `arrived`: the feed's clock after the row had arrived, so the row counts at Q if arrived <= Q.
+    """Rows of one input. `arrived`: the feed's clock after the row had arrived, so the row
+    counts at Q if arrived <= Q.
 
-    `columns` are the arguments (and for fluents the value last); positions also have x and y. `ordered`: known to be in order of arrival.
+    `columns` are the arguments (and for fluents the value last); positions also have x and y.
+    `ordered`: known to be in order of arrival.
     """
 
     columns: tuple[Column, ...]
@@ -62,7 +65,8 @@ class InputRows:
         return come, to_come
 
     def in_window(self, when: Ints, low: int, high: int, latest: int, begin: int, known: int) -> InputRows:
-        """Rows with low < when <= high and arrived <= latest, and when > begin or arrived <= known."""
+        """Rows with low < when <= high and arrived <= latest, and when >
+        begin or arrived <= known."""
         n, first, last, picked = _in_window(when, self.arrived, low, high, latest, begin, known)
         return self.span(first, last) if n == last - first else self.take(picked)
 
@@ -82,7 +86,8 @@ def _count_arrived(arrived: Ints, query_time: int) -> tuple[bool, int]:
 
 @jit
 def _in_window(when: Ints, arrived: Ints, low: int, high: int, latest: int, begin: int, known: int) -> tuple[int, int, int, Bools]:
-    """The number of rows that count, the index of the first, the index after the last, and a mask."""
+    """The number of rows that count, the index of the first, the index
+    after the last, and a mask."""
     picked = np.empty(len(when), np.bool_)
     n = first = last = 0
     for i in range(len(when)):

@@ -1,4 +1,5 @@
-"""The built-ins of the language: operators, functions, Allen's relations. Other built-ins of Prolog are not supported."""
+"""The built-ins of the language: operators, functions, Allen's relations. Other built-ins of
+Prolog are not supported."""
 
 from __future__ import annotations
 
@@ -8,8 +9,9 @@ FUNCTIONS: dict[str, tuple[int, ...]] = {
     "+": (1, 2), "-": (1, 2), "*": (2,), "/": (2,), "//": (2,), "mod": (2,), "rem": (2,), "abs": (1,), "min": (2,), "max": (2,),
     "sqrt": (1,), "angle_difference": (2,), "bearing": (4,), "distance": (4,),
 }  # fmt: skip
-"""Arithmetic. angle_difference(a, b): |((a - b + 180) mod 360) - 180| in degrees; bearing and distance (knots' nautical
-geometry is left to the caller: metres, on the sphere of radius 6,371,008.8 m) take lon1, lat1, lon2, lat2."""
+"""Arithmetic. angle_difference(a, b): |((a - b + 180) mod 360) - 180| in degrees; bearing and
+distance (knots' nautical geometry is left to the caller: metres, on the sphere of radius
+6,371,008.8 m) take lon1, lat1, lon2, lat2."""
 CONSTANTS = {"inf": float("inf"), "pi": 3.141592653589793}
 ALLEN = ("before", "meets", "starts", "finishes", "during", "overlaps", "equal")
 ALLEN_MODES = {

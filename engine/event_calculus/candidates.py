@@ -1,7 +1,8 @@
 """Which groundings of a holdsFor rule can have a non-empty answer.
 
-RTEC tries every declared grounding. Here they are joined from the lists the rule reads: an intersection needs all of its
-operands, a union any of them, a relative complement its first. So a rule over pairs costs what its pairs cost, not all pairs.
+RTEC tries every declared grounding. Here they are joined from the lists the rule reads: an
+intersection needs all of its operands, a union any of them, a relative complement its first. So a
+rule over pairs costs what its pairs cost, not all pairs.
 """
 
 from __future__ import annotations
@@ -24,9 +25,11 @@ class NotCovered(Exception):
 
 
 def alternatives(rule: IntervalRule, *, grounded: bool) -> list[Needs]:
-    """Sets of lists: an answer needs one set whose lists are all non-empty; an empty set: the grounding alone decides.
+    """Sets of lists: an answer needs one set whose lists are all non-empty; an empty set:
+    the grounding alone decides.
 
-    With `grounded`, variables that an alternative leaves open come from the rule's grounding; otherwise raises NotCovered.
+    With `grounded`, variables that an alternative leaves open come from the rule's grounding;
+    otherwise raises NotCovered.
     """
     choices: dict[str, set[Needs]] = {}
     for position, literal in enumerate(rule.intervals):
@@ -43,7 +46,8 @@ def alternatives(rule: IntervalRule, *, grounded: bool) -> list[Needs]:
         if missing := _missing(rule, needs, fixed):
             raise NotCovered(missing)
     for literal in rule.intervals:
-        # Intervals that cross the window's edge are remembered even if the rest of the rule is empty in this window.
+        # Intervals that cross the window's edge are remembered even if the rest of the
+        # rule is empty in this window.
         if isinstance(literal, Construct) and literal.operator in REMEMBERED:
             wanted |= {needs for name in literal.inputs for needs in choices[name] if not _missing(rule, needs, fixed)}
     return _minimal(wanted)
@@ -54,9 +58,11 @@ REMEMBERED = ("longer_than", "allen")
 
 
 def essential(rule: IntervalRule) -> list[str]:
-    """Variables that a candidate must bind: those of the head and those that several conditions share; others are local to their list.
+    """Variables that a candidate must bind: those of the head and those that several conditions
+    share; others are local to their list.
 
-    Their order is that of the text, also in another process: columns of a stored state are in this order.
+    Their order is that of the text, also in another process: columns of a
+    stored state are in this order.
     """
     counts: dict[str, int] = {}
     for literal in rule.intervals:
@@ -99,7 +105,8 @@ def _construct_needs(construct: Construct, choices: dict[str, set[Needs]]) -> se
 
 
 def _cross_product(inputs: list[set[Needs]]) -> set[Needs]:
-    """Alternatives of a conjunction; if they would be too many, some operands are left out, which only adds candidates."""
+    """Alternatives of a conjunction; if they would be too many, some operands are left out,
+    which only adds candidates."""
     result: set[Needs] = {frozenset()}
     for operand in sorted(inputs, key=len):
         if len(result) * len(operand) <= MAX_ALTERNATIVES:

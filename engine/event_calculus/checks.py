@@ -87,7 +87,8 @@ class Checker:
             self.fault(place, message)
 
     def _kinds(self) -> None:
-        """A fluent's value must be simple, statically determined or an input; other values of the fluent may be of another kind."""
+        """A fluent's value must be simple, statically determined or an input; other values of the
+        fluent may be of another kind."""
         simple = self.program.simple_fluents
         values = simple_values(self.program)
         for rule in self.program.interval_rules:
@@ -106,7 +107,8 @@ class Checker:
                 self.fault(point_rule.place, Message("{name} is an input; rules cannot define it", name=point_rule.name))
 
     def _check_shapes(self) -> None:
-        """Two shapes of one fluent or event must not look the same in answers, which write terms out."""
+        """Two shapes of one fluent or event must not look the same in
+        answers, which write terms out."""
         first: dict[tuple[bool, Indicator], Place] = {}
         for rule in self.program.point_rules:
             first.setdefault((rule.kind == "event", rule.indicator), rule.place)
@@ -150,7 +152,8 @@ class Checker:
             self._indicator(A_FLUENT, pattern.indicator, self.fluents, pattern.place)
 
     def _no_whole_term(self, name: str, arguments: Sequence[Term]) -> bool:
-        """Whether no variable is in the place of a compound term. A variable is a name or a number, so it would silently skip compound terms."""
+        """Whether no variable is in the place of a compound term. A variable is a name or a number,
+        so it would silently skip compound terms."""
         siblings = self.shapes.get(base_name(name), []) if self.shapes else []
         for other in siblings:
             if other != name and (variable := variable_at_term(name, arguments, other)) is not None:
@@ -212,7 +215,8 @@ class Checker:
         )
 
     def _reads_values(self, rule: PointRule) -> bool:
-        """Whether a condition needs the value that a terminatedAt leaves open; other arguments come from groundings that have begun."""
+        """Whether a condition needs the value that a terminatedAt leaves open; other arguments come
+        from groundings that have begun."""
         return any(isinstance(literal, Declared) for literal in rule.body) and isinstance(rule.terms[-1], Variable)
 
     def _groundings(self, rule: PointRule) -> list[Grounding]:
@@ -277,7 +281,8 @@ class Checker:
             if isinstance(literal, Count):
                 self.fault(literal.place, Message("a grounding may use only domains, facts and comparisons"))
             elif isinstance(literal, Fact):
-                # An undefined domain belongs to an unused input; RTEC's declarations often have these.
+                # An undefined domain belongs to an unused input; RTEC's
+                # declarations often have these.
                 self.facts_read.add(literal.indicator)
         try:
             order_body(grounding.body, variable_names(grounding.terms))

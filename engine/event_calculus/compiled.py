@@ -11,7 +11,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def jit(function: F) -> F:
-    """Compiles a function at the first call with its types; the code is cached on disk and runs without the interpreter's lock."""
+    """Compiles a function at the first call with its types; the code is cached on disk and runs
+    without the interpreter's lock."""
     compile_: Any = njit(cache=True, nogil=True)
     compiled: F = compile_(function)
     return compiled

@@ -1,7 +1,9 @@
-"""The queries of a feed ready to run, the rows that the keyed stage emits for them, and how distributed programs are divided.
+"""The queries of a feed ready to run, the rows that the keyed stage emits for them, and how
+distributed programs are divided.
 
-With several partitions a program is divided ([dRTEC] 3): the keyed stage evaluates the fluents of one entity (`nonrelational.py`) and sends its
-lists; the relational stage merges them, pairs entities and evaluates the rest. With one partition that would double the work.
+With several partitions a program is divided ([dRTEC] 3): the keyed stage evaluates the fluents of
+one entity (`nonrelational.py`) and sends its lists; the relational stage merges them, pairs
+entities and evaluates the rest. With one partition that would double the work.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ from engine.operator import ROUTE, RegisteredQuery, relational_partitions
 ARRIVED = "arrived"
 """Column (int64) of emitted rows: the feed's clock after the row had arrived."""
 LISTS = "lists"
-"""Column (binary) of emitted rows: lists of the keyed stage at the query time `t`; the row's `event` shows whether the clock has passed it."""
+"""Column (binary) of emitted rows: lists of the keyed stage at the query time `t`; the row's
+`event` shows whether the clock has passed it."""
 SETTLED, AHEAD = "settled", "ahead"
 """The `event` of rows with lists: whether the clock has passed their query time."""
 
@@ -43,8 +46,9 @@ SETTLED, AHEAD = "settled", "ahead"
 class CompiledQuery:
     """One query ready to run; `route` is the same in every index that holds the query.
 
-    `names`: names of the rows it reads; `passed`: of those that the relational stage reads; `first`: its windows in the keyed stage, if it is
-    divided. `routes`: routes of the shares of its pairs, its own first; each gets all passed rows.
+    `names`: names of the rows it reads; `passed`: of those that the relational stage reads;
+    `first`: its windows in the keyed stage, if it is divided. `routes`: routes of the shares of its
+    pairs, its own first; each gets all passed rows.
     """
 
     query: RegisteredQuery
@@ -68,7 +72,8 @@ class CompiledQuery:
         ]
 
     def take(self, state: WindowState, rows: pa.RecordBatch) -> None:
-        """Adds emitted rows of this query to its windows; a row without an event has only the clock."""
+        """Adds emitted rows of this query to its windows; a row without an
+        event has only the clock."""
         if state.local_results is not None:
             lists = rows.column(LISTS).is_valid()
             self._take_local_results(state.local_results, rows.filter(lists))
@@ -95,7 +100,8 @@ class CompiledQuery:
 
 @dataclass(frozen=True)
 class CalculusIndex:
-    """All calculus queries of a feed. `schema`: that of emitted rows, the columns that some query reads and those added here."""
+    """All calculus queries of a feed. `schema`: that of emitted rows, the columns that some query
+    reads and those added here."""
 
     queries: tuple[CompiledQuery, ...]
     schema: pa.Schema
@@ -132,7 +138,8 @@ def compile_query(query: RegisteredQuery) -> CompiledQuery:
 
 
 def with_shares(compiled: CompiledQuery, partitions: int) -> CompiledQuery:
-    """A distributed query divided in two, with a share of its pairs for each partition, as far as they can be separated."""
+    """A distributed query divided in two, with a share of its pairs for each partition, as far
+    as they can be separated."""
     if not compiled.specification.distributed:
         return compiled
     parts, sharing = _parts(compiled.specification)
@@ -183,8 +190,8 @@ def distribution(specification: CalculusSpecification) -> Mapping[str, Any]:
 def _may_have_keyed_windows(one: CalculusSpecification) -> bool:
     """Whether the keyed stage may have windows.
 
-    It may not with recorded arrivals, because then the clock may be ahead of the partitions' common watermark, nor with critical points, which count
-    only when the watermark has passed them.
+    It may not with recorded arrivals, because then the clock may be ahead of the partitions' common
+    watermark, nor with critical points, which count only when the watermark has passed them.
     """
     return one.arrival is None and one.synopsis is None
 

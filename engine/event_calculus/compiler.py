@@ -1,4 +1,5 @@
-"""Compiles clauses to a checked program: every fault is found here, with its place, so evaluation finds none."""
+"""Compiles clauses to a checked program: every fault is found here, with its place,
+so evaluation finds none."""
 
 from __future__ import annotations
 
@@ -22,8 +23,9 @@ MAX_FACTS = 200_000
 def compile_text(text: str, *, inputs: Mapping[str, tuple[str, int]] | None = None, regions: Iterable[str] | None = None) -> Program:
     """The program written in `text`.
 
-    `inputs`: name to (EVENT, POINTS or INTERVALS, number of arguments) for inputs declared outside the text; `regions`:
-    names of stored regions, null if they are not to be checked. Raises ProgramRefused with all faults found.
+    `inputs`: name to (EVENT, POINTS or INTERVALS, number of arguments) for inputs declared outside
+    the text; `regions`: names of stored regions, null if they are not to be checked. Raises
+    ProgramRefused with all faults found.
     """
     parsed = ParsedProgram(inputs or {}, None if regions is None else set(regions))
     _Clauses(parsed).read(parse(text))
@@ -72,7 +74,8 @@ class _Clauses:
 
     @staticmethod
     def _is_of_language(head: Compound) -> bool:
-        """Whether a clause with this head is a rule or a declaration, not a fact with the same name: p(_) with a fluent, not p(a, 3)."""
+        """Whether a clause with this head is a rule or a declaration, not a fact with the same
+        name: p(_) with a fluent, not p(a, 3)."""
         arities = RULE_HEADS.get(head.name) or DECLARATIONS[head.name]
         fluent = any(isinstance(argument, Compound) and argument.name == "=" for argument in head.arguments)
         return len(head.arguments) in arities or fluent or head.name in RULE_HEADS

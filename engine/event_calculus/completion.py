@@ -45,7 +45,8 @@ class Completion:
         return replace(program, notices=tuple(sorted(self.parsed.notices, key=lambda one: (one.place.line, one.place.column))))
 
     def _check_input_value(self, pattern: FluentPattern, place: Place) -> None:
-        """A value of an input fluent that is read must be among the values that the text declares."""
+        """A value of an input fluent that is read must be among the values that the text
+        declares."""
         declared = self.parsed.given_values.get(pattern.indicator)
         if declared is None or not isinstance(pattern.value, Atom | Number):
             return
@@ -63,7 +64,8 @@ class Completion:
             )
 
     def _groundings_of_inputs(self, program: Program) -> None:
-        """A grounding of an input declares which arguments are members of dynamic domains; without such a domain it has no effect."""
+        """A grounding of an input declares which arguments are members of dynamic domains; without
+        such a domain it has no effect."""
         for name, rules in self.parsed.groundings.items():
             for rule in rules:
                 indicator = (name.lstrip("="), len(rule.terms) - name.startswith("="))
@@ -86,7 +88,8 @@ class Completion:
                 )
 
     def _report_unread(self, checker: Checker) -> None:
-        """Checks definitions that no condition reads: a fact may be unused, anything else is a fault."""
+        """Checks definitions that no condition reads: a fact may be unused,
+        anything else is a fault."""
         for head, body in self.parsed.expander.definitions:
             if head.indicator in self.parsed.expander.called:
                 continue
@@ -115,7 +118,8 @@ class Completion:
                     self.parsed.notice(place, Message("the domain {name}/{arity}; no condition reads it", name=name, arity=arity))
 
     def _with_implied_inputs(self, program: Program) -> Program:
-        """Adds the names with a grounding but no rule as inputs: RTEC's users declare their inputs in this way."""
+        """Adds the names with a grounding but no rule as inputs: RTEC's users declare
+        their inputs in this way."""
         inputs = dict(self.parsed.inputs)
         defined = program.fluents | program.events
         for name, rules in self.parsed.groundings.items():
@@ -127,7 +131,8 @@ class Completion:
         return replace(program, inputs=inputs)
 
     def _ordered_start(self, start: Initially) -> Initially:
-        """The clause with its body in an order that can be evaluated; declared groundings come first."""
+        """The clause with its body in an order that can be evaluated;
+        declared groundings come first."""
         grounded = "=" + start.fluent.name in self.parsed.groundings
         try:
             return replace(start, body=order_body(start.body, variable_names(start.fluent.terms) if grounded else set()))

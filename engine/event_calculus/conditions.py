@@ -45,10 +45,11 @@ class LimitExceeded(RuntimeError):
 class KnowledgeBase:
     """The tables that conditions read in one window.
 
-    `events` and `facts` are tables by indicator; `fluents(pattern)` returns the tables with a pattern's intervals. Start and end
-    events have times > `edge_after`. A dialect subtracts `start_offset` from the start of an interval (and from its end) to get the time
-    of start(F=V) (and end(F=V)). `initiated`: the initiations of simple fluents that some condition reads; `grounded` binds variables
-    that a head leaves open to its groundings.
+    `events` and `facts` are tables by indicator; `fluents(pattern)` returns the tables with a
+    pattern's intervals. Start and end events have times > `edge_after`. A dialect subtracts
+    `start_offset` from the start of an interval (and from its end) to get the time of start(F=V)
+    (and end(F=V)). `initiated`: the initiations of simple fluents that some condition reads;
+    `grounded` binds variables that a head leaves open to its groundings.
     """
 
     symbols: Symbols
@@ -65,14 +66,16 @@ class KnowledgeBase:
     work: int = 0
 
     def count_rows(self, rows: int) -> None:
-        """Counts rows read. Raises LimitExceeded if the window has read too many: a bound on its work that is the same on every machine."""
+        """Counts rows read. Raises LimitExceeded if the window has read too many: a bound on its
+        work that is the same on every machine."""
         self.work += rows
         if self.work > self.max_work:
             raise LimitExceeded(Message("a window would look at more than {limit:,} rows", limit=self.max_work))
 
 
 def satisfy(kb: KnowledgeBase, rows: Rows, body: Iterable[Literal]) -> Rows:
-    """`rows` extended by all ways to satisfy `body`, which is ordered; without columns if there is none."""
+    """`rows` extended by all ways to satisfy `body`, which is ordered; without
+    columns if there is none."""
     for literal in body:
         kb.count_rows(rows.n)
         rows = _satisfy_one(kb, rows, literal)
@@ -120,11 +123,12 @@ def _concat(found: list[Rows]) -> Rows:
     return Rows(sum(part.n for part in full), columns, full[0].kinds)
 
 
-# -- joins ---------------------------------------------------------------------------------------------------------
+# -- joins -----------------------------------------------------------------------------------------
 
 
 def match(kb: KnowledgeBase, rows: Rows, table: Table, terms: Sequence[Term], time: str | None) -> Rows:
-    """Natural join of `rows` with `table`, whose columns are named by `terms` and its times by `time`."""
+    """Natural join of `rows` with `table`, whose columns are named by
+    `terms` and its times by `time`."""
     if rows.n == 0 or table.n == 0:
         return _NO_ROWS
     kb.count_rows(table.n)
@@ -241,11 +245,12 @@ def as_symbols(kb: KnowledgeBase, column: Column, kind: str) -> Ints:
     return kb.symbols.encode_numbers(np.asarray(column, np.float64))
 
 
-# -- fluents -------------------------------------------------------------------------------------------------------
+# -- fluents ---------------------------------------------------------------------------------------
 
 
 def edge_points(kb: KnowledgeBase, table: FluentTable, kind: str) -> Table:
-    """The start or end events of a fluent: one for each maximal interval that begins (ends) inside the window."""
+    """The start or end events of a fluent: one for each maximal interval that begins
+    (ends) inside the window."""
     moments = table.lists.s if kind == "start" else table.lists.e
     t = moments - kb.start_offset
     inside = (t > kb.edge_after) & (moments != INF)
@@ -305,7 +310,8 @@ def _count_values(kb: KnowledgeBase, rows: Rows, count: Count) -> Rows:
 
 
 def _without_event(kb: KnowledgeBase, rows: Rows, table: Table, event: Happens) -> Rows:
-    """Rows at whose time no event with these arguments happens: the most frequent negation, in one look-up."""
+    """Rows at whose time no event with these arguments happens: the most frequent
+    negation, in one look-up."""
     assert table.t is not None
     kb.count_rows(table.n)
     wanted = stack([*(rows.columns[term.name] for term in event.arguments if isinstance(term, Variable)), rows.columns[event.time]], rows.n)
@@ -323,7 +329,7 @@ def _missing(keys: Ints, wanted: Ints) -> Bools:
     return out
 
 
-# -- arithmetic ----------------------------------------------------------------------------------------------------
+# -- arithmetic ------------------------------------------------------------------------------------
 
 
 def _compare(kb: KnowledgeBase, rows: Rows, comparison: Comparison) -> Rows:
@@ -347,7 +353,8 @@ def _compare(kb: KnowledgeBase, rows: Rows, comparison: Comparison) -> Rows:
 
 
 def without_missing_numbers(rows: Rows, terms: Iterable[Term]) -> Rows:
-    """Rows in which no number among `terms` is missing: a missing number has no name and satisfies no condition, not even an inequality."""
+    """Rows in which no number among `terms` is missing: a missing number has no name and satisfies
+    no condition, not even an inequality."""
     for term in terms:
         if isinstance(term, Variable) and rows.kinds.get(term.name) == NUMBER:
             there = ~np.isnan(np.asarray(rows.columns[term.name], np.float64))
@@ -412,7 +419,8 @@ def distance_m(lon1: Any, lat1: Any, lon2: Any, lat2: Any) -> Any:
 
 
 def bearing_deg(lon1: Any, lat1: Any, lon2: Any, lat2: Any) -> Any:
-    """Initial course of the great circle from the first place to the second, degrees clockwise from north, [0, 360)."""
+    """Initial course of the great circle from the first place to the second, degrees
+    clockwise from north, [0, 360)."""
     a1, a2, d = np.radians(lat1), np.radians(lat2), np.radians(np.subtract(lon2, lon1))
     return np.degrees(np.arctan2(np.sin(d) * np.cos(a2), np.cos(a1) * np.sin(a2) - np.sin(a1) * np.cos(a2) * np.cos(d))) % 360.0
 

@@ -16,9 +16,11 @@ from engine.event_calculus.tables import FluentTable
 
 @dataclass(frozen=True)
 class WindowContext:
-    """A plan over one window: the tables so far (`kb`), the declared `groundings`, and the intervals `crossing` the window's edges.
+    """A plan over one window: the tables so far (`kb`), the declared `groundings`, and the
+    intervals `crossing` the window's edges.
 
-    `retracted`: by fluent, the wrong assertions of speed rules before the window. `share`: of distributed relations only this share is computed.
+    `retracted`: by fluent, the wrong assertions of speed rules before the window. `share`: of
+    distributed relations only this share is computed.
     """
 
     plan: Plan

@@ -1,4 +1,5 @@
-"""Intervals that cross a window's edge: their true starts are restored in the window, and those that cross the next edge are remembered."""
+"""Intervals that cross a window's edge: their true starts are restored in the window, and those
+that cross the next edge are remembered."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from engine.event_calculus.tables import FluentTable, union_tables
 class Crossing:
     """True starts by the name of a fluent, an input or a list of a rule.
 
-    `ends_at_edge`: an interval that ends with the tick before the window has its end event in the window.
+    `ends_at_edge`: an interval that ends with the tick before the window has
+    its end event in the window.
     """
 
     def __init__(self, memory: Memory, bounds: Bounds, *, ends_at_edge: bool) -> None:
@@ -26,14 +28,16 @@ class Crossing:
         self._ended = memory.ended
 
     def join_earlier(self, name: str, table: FluentTable) -> FluentTable:
-        """The table with the true starts of intervals that continue from before the window; remembers them for the next one."""
+        """The table with the true starts of intervals that continue from before the window;
+        remembers them for the next one."""
         lists = self.true_starts(name, table.keys, table.lists)
         if lists is not table.lists:
             table = FluentTable(table.keys, lists)
         return self.add_ended(name, table) if self.ends_at_edge else table
 
     def add_ended(self, name: str, table: FluentTable) -> FluentTable:
-        """Adds the intervals that held before the window's first tick and do not continue: they end at that tick."""
+        """Adds the intervals that held before the window's first tick and do not
+        continue: they end at that tick."""
         held = self._held.get(name)
         if held is None or not len(held.start):
             return table
@@ -46,13 +50,15 @@ class Crossing:
         return union_tables([table, FluentTable(take_rows(held.keys, ended), before)], len(table.keys))
 
     def true_starts(self, name: str, keys: Ints, lists: Intervals) -> Intervals:
-        """The lists with the true starts of intervals that continue from before the window; remembers those that cross the next edge."""
+        """The lists with the true starts of intervals that continue from before the window;
+        remembers those that cross the next edge."""
         lists, _ = self.restore(name, keys, lists)
         self.keep(name, keys, lists)
         return lists
 
     def restore(self, name: str, keys: Ints, lists: Intervals) -> tuple[Intervals, OpenStarts | None]:
-        """The lists with true starts; and, if there are any, all intervals remembered under this name."""
+        """The lists with true starts; and, if there are any, all intervals
+        remembered under this name."""
         held = self._held.get(name)
         if held is None or not len(held.start) or not len(lists.s):
             return lists, None
@@ -60,7 +66,8 @@ class Crossing:
         return Intervals(lists.ptr, np.where((at >= 0) & (lists.s == self.bounds.first), held.start[at], lists.s), lists.e), held
 
     def keep(self, name: str, keys: Ints, lists: Intervals, places: Floats | None = None, edge: int | None = None) -> None:
-        """Remembers the intervals that cross the next window's edge (or `edge`), with their `places` (2, intervals)."""
+        """Remembers the intervals that cross the next window's edge (or `edge`), with
+        their `places` (2, intervals)."""
         self.kept.pop(name, None)
         edge = self.bounds.next_low if edge is None else edge
         crossing = np.flatnonzero((lists.s <= edge) & (lists.e > edge))
@@ -69,7 +76,8 @@ class Crossing:
             self.kept[name] = OpenStarts(take_rows(keys, lists.owners()[crossing]), lists.s[crossing], where)
 
     def new_groundings(self, name: str, keys: Ints) -> Bools:
-        """Which of these groundings the window before did not have; remembers all for the next one."""
+        """Which of these groundings the window before did not have;
+        remembers all for the next one."""
         held = self._held.get(name)
         new: Bools = np.ones(keys.shape[1], np.bool_) if held is None else find_rows(held.keys, keys) < 0
         self.kept[name] = OpenStarts(keys, np.zeros(keys.shape[1], np.int64))

@@ -1,6 +1,7 @@
 """fi, maxDuration and maxDurationUE: the groundings of a deadline, and its duration.
 
-The conditions of a deadline are background knowledge, so they are satisfied once, when the program is read.
+The conditions of a deadline are background knowledge, so they are satisfied once,
+when the program is read.
 """
 
 from __future__ import annotations
@@ -72,7 +73,8 @@ class Deadlines:
         return [Deadline(before.indicator, before.value, after.value, tuple(own.items()), extends, clause.place) for own in found]
 
     def _rows(self, clause: FiClause) -> list[tuple[Row, int]] | None:
-        """The constants of the arguments, and the duration, without duplicates; null after a fault."""
+        """The constants of the arguments, and the duration, without
+        duplicates; null after a fault."""
         satisfied = self._satisfying_rows(clause)
         if satisfied is None:
             return None
@@ -119,7 +121,8 @@ class Deadlines:
         return KnowledgeBase(self._symbols, 1, 0, 0, lambda pattern: [])
 
     def _column(self, rows: Rows, term: Term) -> list[Atom | Number] | None:
-        """The constants that a term is bound to; null for a variable that the conditions leave open."""
+        """The constants that a term is bound to; null for a variable that
+        the conditions leave open."""
         if isinstance(term, Atom | Number):
             return [term] * rows.n
         assert isinstance(term, Variable)

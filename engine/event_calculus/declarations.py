@@ -118,8 +118,8 @@ class Declarations:
             self.parsed.fi.append(FiClause(before, after, delay, body_of(kept), head.name == "maxDurationUE", head.place))
 
     def _is_own_grounding(self, term: Term, before: FluentPattern, after: FluentPattern) -> bool:
-        """Whether a condition of a fi is its own grounding(F=V), as RTEC's compiler writes it; it is redundant, as deadlines have declared
-        groundings."""
+        """Whether a condition of a fi is its own grounding(F=V), as RTEC's compiler writes it; it
+        is redundant, as deadlines have declared groundings."""
         if not (isinstance(term, Compound) and term.indicator == ("grounding", 1)):
             return False
         if fluent_pattern(term.arguments[0]) not in (before, after):

@@ -1,4 +1,5 @@
-"""Statically determined fluents of a window: holdsFor rules, evaluated over few lists in one compiled call, else literal by literal."""
+"""Statically determined fluents of a window: holdsFor rules, evaluated over few lists in one
+compiled call, else literal by literal."""
 
 from __future__ import annotations
 
@@ -50,7 +51,8 @@ class DerivedFluents:
         return parts[0] if len(parts) == 1 else union_tables(parts, node.arity + 1)
 
     def rule(self, rule: IntervalRule) -> FluentTable | None:
-        """The lists that one rule derives, all non-empty, one for each grounding; null if there are none."""
+        """The lists that one rule derives, all non-empty, one for each
+        grounding; null if there are none."""
         tables = self._small_tables(rule)
         found = self._evaluate_literals(rule) if tables is None else self._evaluate_fused(rule, tables)
         return found if found is not None and len(found.lists.s) else None
@@ -69,10 +71,11 @@ class DerivedFluents:
         keys = stack([self.groundings.column(rows, term) for term in rule.head.terms], rows.n)
         return group_by_key(keys, self._algebra(rule, rows))
 
-    # -- few lists -----------------------------------------------------------------------------------------------
+    # -- few lists ---------------------------------------------------------------------------------
 
     def _small_tables(self, rule: IntervalRule) -> list[FluentTable] | None:
-        """The tables of a rule's lists, if it can be evaluated in one compiled call and they are few enough."""
+        """The tables of a rule's lists, if it can be evaluated in one compiled
+        call and they are few enough."""
         fused = self.plan.fused[rule.number]
         if fused is None or (fused.program is None and (self.exact or self.plan.relations[rule.number])):
             return None
@@ -106,7 +109,7 @@ class DerivedFluents:
             return self._union_by_head(rule, self.groundings.bind_rows(rows, rule.head.terms, "=" + rule.head.name))
         return lists.algebra(stack([rows.columns[name] for name in names], rows.n), self.bounds.earliest)
 
-    # -- literal by literal --------------------------------------------------------------------------------------
+    # -- literal by literal ------------------------------------------------------------------------
 
     def _candidates(self, rule: IntervalRule) -> Rows:
         """Bindings of the essential variables for which the rule may derive an interval."""
@@ -121,7 +124,8 @@ class DerivedFluents:
             if rows.n == 0:
                 continue
             if any(name not in rows.columns for name in names):
-                # Variables that a head leaves open are bound by its groundings, before conditions are evaluated.
+                # Variables that a head leaves open are bound by its groundings, before
+                # conditions are evaluated.
                 if self.plan.grounded_first[rule.number]:
                     rows = self.groundings.bind_rows(rows, rule.head.terms, "=" + rule.head.name)
                 rows = satisfy(self.kb, rows, self.plan.conditions[rule.number])
@@ -135,7 +139,8 @@ class DerivedFluents:
         return _distinct(parts)
 
     def _join_order(self, rule: IntervalRule, needs: Needs) -> list[Retrieve]:
-        """The lists from the smallest on, each sharing a variable with those before it if possible, which avoids cross products."""
+        """The lists from the smallest on, each sharing a variable with those before it if possible,
+        which avoids cross products."""
         left = [literal for position in sorted(needs) if isinstance(literal := rule.intervals[position], Retrieve)]
         order: list[Retrieve] = []
         bound: set[str] = set()
@@ -217,7 +222,8 @@ class DerivedFluents:
         return self._apply_allen(rule, rows, construct, inputs[0], inputs[1])
 
     def _always(self, rule: IntervalRule, rows: Rows, construct: Construct) -> Intervals:
-        """The whole window for each grounding. With exact edges it has one tick more, which is another window's for groundings that are new."""
+        """The whole window for each grounding. With exact edges it has one tick more, which is
+        another window's for groundings that are new."""
         whole = always(rows.n, self.bounds.earliest)
         if not self.exact:
             return whole
@@ -226,7 +232,8 @@ class DerivedFluents:
         return Intervals(whole.ptr, np.where(new, own, whole.s), whole.e)
 
     def _apply_allen(self, rule: IntervalRule, rows: Rows, construct: Construct, source: Intervals, target: Intervals) -> Intervals:
-        """The result of an Allen relation; remembers the sources that may still be in relation with a target after the window."""
+        """The result of an Allen relation; remembers the sources that may still be in relation with
+        a target after the window."""
         name, keys, tick = _list_name(rule, construct), self._keys(rule, rows), self.kb.tick
         *whole, over = prepend_ended(*self.crossing.saved_source_lists(name, keys), *source)
         sources = Intervals(*whole)
@@ -238,7 +245,8 @@ class DerivedFluents:
         return stack([rows.columns[name] for name in self.plan.essential[rule.number]], rows.n)
 
     def _with_true_starts(self, rule: IntervalRule, rows: Rows, name: str, lists: Intervals) -> Intervals:
-        """The list of this name with true starts, if it is a fluent's own: the fluent has them even if the rule's grounding is new."""
+        """The list of this name with true starts, if it is a fluent's own: the fluent has them even
+        if the rule's grounding is new."""
         pattern = next((part.fluent for part in rule.intervals if isinstance(part, Retrieve) and part.out == name), None)
         crossing = pattern is not None and self.exact and bool((lists.s == self.bounds.first).any())
         if pattern is None or not crossing or not all(rows.bound(term) for term in pattern.terms):
@@ -252,7 +260,8 @@ class DerivedFluents:
 
 
 def _distinct(parts: Sequence[Mapping[str, Ints]]) -> Rows:
-    """The distinct rows of all parts, which have the same columns of symbols; one empty row if they have none."""
+    """The distinct rows of all parts, which have the same columns of symbols; one
+    empty row if they have none."""
     if not parts:
         return Rows(0, {}, {})
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

@@ -1,4 +1,5 @@
-"""Dynamic domains that can never have a member, so that what is declared over them holds for nothing."""
+"""Dynamic domains that can never have a member, so that what is declared
+over them holds for nothing."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from engine.model.messages import Message
 
 
 def empty_domains(program: Program) -> list[Indicator]:
-    """Those over which something computed is declared, but whose members no input names, and nothing that can hold or happen without one."""
+    """Those over which something computed is declared, but whose members no input names, and
+    nothing that can hold or happen without one."""
     computed = program.fluents | program.events
     rules = [(_declared(rule), {fact.indicator for fact in facts_of(rule.body)}) for own in program.groundings.values() for rule in own]
     begun = {initially.indicator for initially in program.initially}

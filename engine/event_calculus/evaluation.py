@@ -1,4 +1,5 @@
-"""One window: from the tables of its inputs to the tables of all fluents and events, level by level.
+"""One window: from the tables of its inputs to the tables of all fluents
+and events, level by level.
 
 References: [dRTEC] 2 and 3.4; CAVIAR definitions 1.
 """
@@ -49,11 +50,13 @@ class FluentTables:
 
 
 class Evaluation:
-    """Evaluates a plan over one window; `run` fills `fluents` and `events` (those of rules) and returns the memory for the next window.
+    """Evaluates a plan over one window; `run` fills `fluents` and `events` (those of rules) and
+    returns the memory for the next window.
 
-    It has no reference cycle, so a window's arrays are freed with it (left to the garbage collector they cost a tenth of a small window).
-    `retracted`: by fluent, the wrong assertions of speed rules before the window. `part`: only its nodes are computed; the tables of the others are
-    set by the caller or not needed. `share`: of distributed relations only this share is computed.
+    It has no reference cycle, so a window's arrays are freed with it (left to the garbage collector
+    they cost a tenth of a small window). `retracted`: by fluent, the wrong assertions of speed
+    rules before the window. `part`: only its nodes are computed; the tables of the others are set
+    by the caller or not needed. `share`: of distributed relations only this share is computed.
     """
 
     def __init__(
@@ -124,9 +127,11 @@ class Evaluation:
         self.fluents[node] = table
 
     def _cycle(self, component: Sequence[Node], derived: DerivedFluents) -> None:
-        """Evaluates simple fluents (and events) that depend on each other, by iteration to a fixpoint.
+        """Evaluates simple fluents (and events) that depend on each other,
+        by iteration to a fixpoint.
 
-        Conditions that close a cycle refer strictly to the past, so each round is right for at least one more time point.
+        Conditions that close a cycle refer strictly to the past, so each round is right for at
+        least one more time point.
         """
         for node in component:
             self._set_empty(node)
@@ -164,7 +169,7 @@ class Evaluation:
         parts = [part for other, part in self.events.items() if (other.name, other.arity) == (node.name, node.arity)]
         self.kb.events[node.name, node.arity] = table if len(parts) == 1 else _concat_events(parts)
 
-    # -- events and simple fluents -------------------------------------------------------------------------------
+    # -- events and simple fluents -----------------------------------------------------------------
 
     def satisfying(self, rule: PointRule) -> Rows:
         """All ways to satisfy a rule's conditions that bind all variables of its head."""
@@ -209,7 +214,8 @@ class Evaluation:
         return result
 
     def _evaluate_independent_rules(self, points: Points, rules: Sequence[PointRule], carry: SimpleCarry | None) -> list[PointRule]:
-        """The rules that read the groundings that have begun; the others are evaluated first, as they may begin some."""
+        """The rules that read the groundings that have begun; the others are evaluated
+        first, as they may begin some."""
         asking = [rule for rule in rules if any(isinstance(literal, Declared) for literal in rule.body)]
         for rule in rules:
             if rule not in asking:

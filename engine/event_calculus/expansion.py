@@ -19,7 +19,8 @@ Body = tuple[Term, ...]
 class Expander:
     """Definitions of background predicates by rules; `alternatives` replaces them in a body.
 
-    A positive call of a predicate with n clauses gives n alternatives; a negative one gives n negations. Recursion is refused.
+    A positive call of a predicate with n clauses gives n alternatives; a negative one gives n
+    negations. Recursion is refused.
     """
 
     def __init__(self, fault: Callable[[Place, Message], None]) -> None:
@@ -45,7 +46,8 @@ class Expander:
             self._clauses.setdefault(head.indicator, []).append((head, alternative))
 
     def alternatives(self, body: Term | None, place: Place) -> list[Body]:
-        """The bodies whose disjunction is equivalent to `body`; none contains `;` or a call of a defined predicate."""
+        """The bodies whose disjunction is equivalent to `body`; none contains `;` or a
+        call of a defined predicate."""
         result: list[Body] = []
         for alternative in self._split(body):
             expanded = self._expand(alternative, 0)
@@ -138,7 +140,8 @@ class Expander:
 
 
 def _unify(call: Compound, head: Compound, names: dict[str, Term]) -> list[Term] | None:
-    """The equalities under which a call unifies with a clause's head, null if it cannot; `names` gets the substitution of the head's variables."""
+    """The equalities under which a call unifies with a clause's head, null if it cannot; `names`
+    gets the substitution of the head's variables."""
     equalities: list[Term] = []
     for given, formal in zip(call.arguments, head.arguments, strict=True):
         if isinstance(formal, Variable) and formal.name not in names:

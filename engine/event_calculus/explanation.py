@@ -1,8 +1,11 @@
-"""Explains why an interval begins and ends: the rule of each edge and the events and fluents behind it.
+"""Explains why an interval begins and ends: the rule of each edge and the
+events and fluents behind it.
 
-Simple fluents: the initiatedAt, terminatedAt, fi or initially clause whose head matches at the moment before the edge, and its conditions with
-their values. Statically determined fluents: the holdsFor clause that has the edge, and the state there of the fluents that it reads. Inputs have no
-rule. Everything is derived again from the window's own tables, so nothing is recorded while a query runs.
+Simple fluents: the initiatedAt, terminatedAt, fi or initially clause whose head matches at
+the moment before the edge, and its conditions with their values. Statically determined
+fluents: the holdsFor clause that has the edge, and the state there of the fluents that it
+reads. Inputs have no rule. Everything is derived again from the window's own tables, so
+nothing is recorded while a query runs.
 """
 
 from __future__ import annotations
@@ -29,7 +32,8 @@ MAX_REASONS = 20
 
 @dataclass(frozen=True)
 class Cause:
-    """The clause of an edge: the line of its head, its text as written, and the matches of its conditions at `t`, one sentence each."""
+    """The clause of an edge: the line of its head, its text as written, and the matches of its
+    conditions at `t`, one sentence each."""
 
     line: int
     text: str
@@ -54,7 +58,8 @@ class _Satisfied:
 
 
 class Explainer:
-    """Causes of the edges of one evaluated window. `texts`: the clauses of the program by the place of their heads."""
+    """Causes of the edges of one evaluated window. `texts`: the clauses of the program by
+    the place of their heads."""
 
     def __init__(self, evaluation: Evaluation, texts: Mapping[Place, str]) -> None:
         self.evaluation = evaluation
@@ -63,7 +68,8 @@ class Explainer:
         self._derived: dict[int, FluentTable | None] = {}
 
     def explain_start(self, node: Node, key: Key, s: int) -> Cause | None:
-        """Why F=V with this key (arguments, value) holds from `s` on; null if it held before the window."""
+        """Why F=V with this key (arguments, value) holds from `s` on; null if
+        it held before the window."""
         if node.kind == "derived":
             return self._list_cause(node, key, s, "s")
         t = s - self.evaluation.kb.tick
@@ -91,7 +97,7 @@ class Explainer:
         """Why an event of the program happened at `t`; `key` is its arguments."""
         return next((self._rule_cause(found, t) for found in self._points_at(node, "event", t) if found.fits(key)), None)
 
-    # -- point rules -----------------------------------------------------------------------------------------------
+    # -- point rules -------------------------------------------------------------------------------
 
     def _points_at(self, node: Node, kind: str, t: int) -> list[_Satisfied]:
         if node not in self._points:
@@ -177,7 +183,7 @@ class Explainer:
                 return self._make_cause(start.place, t, ["initially"])
         return None
 
-    # -- interval rules --------------------------------------------------------------------------------------------
+    # -- interval rules ----------------------------------------------------------------------------
 
     def _list_cause(self, node: Node, key: Key, edge: int, side: str) -> Cause | None:
         """The holdsFor clause whose list has this edge, else one whose list holds there."""
@@ -198,7 +204,8 @@ class Explainer:
         return self._derived[rule.number]
 
     def _list_states(self, rule: IntervalRule, key: Key, edge: int) -> list[str]:
-        """The states at an edge of the fluents that a rule reads; those that change there come first."""
+        """The states at an edge of the fluents that a rule reads; those
+        that change there come first."""
         names = self.evaluation.kb.symbols.names
         bound = {term.name: code for term, code in zip(rule.head.terms, key, strict=True) if isinstance(term, Variable)}
         changing: list[str] = []

@@ -1,8 +1,11 @@
-"""holdsFor rules over few lists in one compiled call: the groundings, and the results of the interval constructs.
+"""holdsFor rules over few lists in one compiled call: the groundings, and the results
+of the interval constructs.
 
-Most windows have some dozens of lists for a rule. Evaluated literal by literal, a rule takes some 20 calls into numpy, which take most of the time
-(measured on the CAVIAR windows: 185 us a rule, of which 10 us in arithmetic). Here the lists of a rule are concatenated, and one kernel joins and
-merges them. Joining compares all rows of two lists: rules with more than MAX_ROWS rows are evaluated literal by literal.
+Most windows have some dozens of lists for a rule. Evaluated literal by literal, a rule takes some
+20 calls into numpy, which take most of the time (measured on the CAVIAR windows: 185 us a rule, of
+which 10 us in arithmetic). Here the lists of a rule are concatenated, and one kernel joins and
+merges them. Joining compares all rows of two lists: rules with more than MAX_ROWS rows are
+evaluated literal by literal.
 """
 
 from __future__ import annotations
@@ -32,10 +35,12 @@ COMPLEMENT = 3
 class FusedRule:
     """A rule as numbers for the kernels.
 
-    `names`: its variables, at most two. `retrieves`: its lists. `shape`: for each key column of each list the variable's index, or -1 - p for the
-    constant at index p of `constants`. `head`: the same for the key columns of the answer. `needs`: alternatives, each a row of list indexes
-    ended by -1 (`alternatives` are the same as tuples); none if the declared groundings of the head are the candidates. `program`: operator,
-    number of inputs, inputs of each construct; null if the constructs must be evaluated one by one. `out`: index of the answer.
+    `names`: its variables, at most two. `retrieves`: its lists. `shape`: for each key column of
+    each list the variable's index, or -1 - p for the constant at index p of `constants`. `head`:
+    the same for the key columns of the answer. `needs`: alternatives, each a row of list indexes
+    ended by -1 (`alternatives` are the same as tuples); none if the declared groundings of the head
+    are the candidates. `program`: operator, number of inputs, inputs of each construct; null if the
+    constructs must be evaluated one by one. `out`: index of the answer.
     """
 
     names: tuple[str, ...]
@@ -55,7 +60,8 @@ class FusedRule:
 
 
 def fused_rule(rule: IntervalRule, names: Sequence[str], alternatives: Sequence[Needs], *, grounded: bool) -> FusedRule | None:
-    """The rule as numbers, or null if it has a form that cannot be evaluated in this way. `grounded`: its head has declared groundings."""
+    """The rule as numbers, or null if it has a form that cannot be evaluated in this way.
+    `grounded`: its head has declared groundings."""
     lists = [literal for literal in rule.intervals if isinstance(literal, Retrieve)]
     place_of = {position: lists.index(literal) for position, literal in enumerate(rule.intervals) if isinstance(literal, Retrieve)}
     terms = [literal.fluent.terms for literal in lists]
@@ -105,7 +111,8 @@ def _program(rule: IntervalRule, places: dict[str, int]) -> tuple[Ints | None, i
 
 
 class _Tables(NamedTuple):
-    """The tables of a rule's lists, concatenated: key columns, offsets and ends of the lists, rows of each table."""
+    """The tables of a rule's lists, concatenated: key columns, offsets and ends of the
+    lists, rows of each table."""
 
     keys: Ints
     ptr: Ints
@@ -142,7 +149,8 @@ class Lists:
         )
 
     def candidates(self) -> Ints:
-        """Distinct values of the rule's variables (one row each) for which it may have an answer."""
+        """Distinct values of the rule's variables (one row each) for which it may have an
+        answer."""
         if not len(self.form.needs):
             assert self.declared is not None
             return _declared_candidates(self.declared.keys, self.form)
@@ -167,7 +175,8 @@ _ALL = IndexedRows(np.empty((0, 0), np.int64), np.empty(0, np.int64))
 def _fits(
     keys: Ints, at: int, rows: int, width: int, row: int, shape: Ints, column: int, constants: Ints, first: int, second: int
 ) -> tuple[bool, int, int]:
-    """Whether a row of a list agrees with the variables so far (-1: not bound), and the variables after it."""
+    """Whether a row of a list agrees with the variables so far (-1: not bound),
+    and the variables after it."""
     for j in range(width):
         value, code = keys[at + j * rows + row], shape[column + j]
         if code < 0:
@@ -254,7 +263,8 @@ def _grow_rows(found: Ints) -> Ints:
 def _algebra(
     tables: _Tables, form: _Form, variables: Ints, program: tuple[Ints, int], begin: int, declared: IndexedRows, only_declared: bool
 ) -> tuple[Ints, Ints, Ints, Ints]:
-    """Keys and lists (ptr, s, e) of the candidates `variables` that have an answer. `program`: the constructs, and the index of the answer."""
+    """Keys and lists (ptr, s, e) of the candidates `variables` that have an answer. `program`: the
+    constructs, and the index of the answer."""
     keys, ptr, s, e, rows = tables
     widths, shape, constants, _, head, _ = form
     constructs, out = program
@@ -264,7 +274,8 @@ def _algebra(
         for i in range(n):
             answer[j, i] = variables[head[j], i] if head[j] >= 0 else constants[-1 - head[j]]
     allowed = find_indexed(declared.keys, declared.slots, answer) if only_declared else np.zeros(n, np.int64)
-    # A construct has at most as many intervals as it reads, and one more for a complement; each candidate reads at most all lists.
+    # A construct has at most as many intervals as it reads, and one more for a complement; each
+    # candidate reads at most all lists.
     size = (len(s) + len(constructs) + 2) * (lists + len(constructs) + 1)
     ws, we = np.empty(size, np.int64), np.empty(size, np.int64)
     low, high = np.zeros(lists + len(constructs), np.int64), np.zeros(lists + len(constructs), np.int64)
@@ -308,7 +319,8 @@ def _algebra(
 
 @jit
 def _run(program: Ints, lists: int, s: Ints, e: Ints, low: Ints, high: Ints, w: int, begin: int) -> None:
-    """Runs the constructs of a rule in sequence: list i is [s[k], e[k]) for low[i] <= k < high[i]; results are written from index w on."""
+    """Runs the constructs of a rule in sequence: list i is [s[k], e[k]) for low[i] <= k < high[i];
+    results are written from index w on."""
     j, slot = 0, lists
     while j < len(program):
         operator, inputs, a = program[j], program[j + 1], program[j + 2]

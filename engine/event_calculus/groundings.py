@@ -24,7 +24,8 @@ _NOWHERE = Place(0, 0)
 
 
 class DeclaredGroundings:
-    """The groundings of one window; `kept` caches those listed in earlier windows, valid while the domains are unchanged.
+    """The groundings of one window; `kept` caches those listed in earlier windows, valid while
+    the domains are unchanged.
 
     Of distributed relations only the groundings of the `share`.
     """
@@ -37,7 +38,8 @@ class DeclaredGroundings:
         self._listed: dict[str, IndexedRows | None] = {}
         self._bodies: dict[str, IndexedRows | None] = {}
         self.begun: dict[str, Table] = {}
-        """Arguments of the groundings of simple fluents that are initiated in the window or before it, if a rule reads them."""
+        """Arguments of the groundings of simple fluents that are initiated in the window or before
+        it, if a rule reads them."""
 
     def column(self, rows: Rows, term: Term) -> Ints:
         """Symbols of a bound term for each row."""
@@ -47,7 +49,8 @@ class DeclaredGroundings:
         return np.full(rows.n, self.kb.symbols.term(term))
 
     def bind_head(self, rows: Rows, head: Declared) -> Rows:
-        """The rows with a head's open variables bound by the groundings declared for it, or by those that have begun (with another value)."""
+        """The rows with a head's open variables bound by the groundings declared for it, or by
+        those that have begun (with another value)."""
         parts = [self.bind_rows(rows, head.terms, head.name)] if self.plan.groundings_of(head.terms, head.name) else []
         begun = self.begun.get(head.name)
         if begun is not None and rows.bound(head.terms[-1]):
@@ -55,7 +58,8 @@ class DeclaredGroundings:
         return concat_distinct(parts)
 
     def bind_rows(self, rows: Rows, terms: Sequence[Term], name: str) -> Rows:
-        """Rows whose `terms` have a declared grounding, which also binds unbound terms; all rows if none is declared."""
+        """Rows whose `terms` have a declared grounding, which also binds unbound terms; all
+        rows if none is declared."""
         rows = without_missing_numbers(rows, terms)
         rules = self.plan.groundings_of(terms, name)
         if rules is None or rows.n == 0:
@@ -101,7 +105,8 @@ class DeclaredGroundings:
         return found.distinct()
 
     def filter_table(self, name: str, table: FluentTable) -> FluentTable:
-        """Only the lists whose arguments and value have a declared grounding; all if none is declared."""
+        """Only the lists whose arguments and value have a declared
+        grounding; all if none is declared."""
         if table.n == 0 or name not in self.plan.program.groundings:
             return table
         listed = self.all_declared(name, len(table.keys))
@@ -114,7 +119,8 @@ class DeclaredGroundings:
         return table.take_lists(np.sort(kept.columns["#list"]) if kept.n else np.empty(0, np.int64))
 
     def all_declared(self, name: str, width: int) -> IndexedRows | None:
-        """All distinct declared rows of a fluent ("=" and its name; arguments and value: `width` columns) or an event, if they are few."""
+        """All distinct declared rows of a fluent ("=" and its name; arguments and value: `width`
+        columns) or an event, if they are few."""
         rules = self.plan.listable(name, width)
         if rules is None:
             return None
@@ -136,7 +142,8 @@ class DeclaredGroundings:
         return listed
 
     def _list_rule(self, rule: Grounding, body: str, own: Key | None) -> IndexedRows | None:
-        """All rows that one grounding declares (of a share those whose key is its `own`); null if they are many. `body`: its text."""
+        """All rows that one grounding declares (of a share those whose key is its `own`); null if
+        they are many. `body`: its text."""
         key = body if own is None else f"{body} {own}"
         if key not in self._bodies:
             self._bodies[key] = self._list_body(rule, key, own)

@@ -1,4 +1,5 @@
-"""Simple fluents: from initiations and terminations to maximal intervals, deadlines included, in one pass over sorted points."""
+"""Simple fluents: from initiations and terminations to maximal intervals, deadlines included, in
+one pass over sorted points."""
 
 from __future__ import annotations
 
@@ -16,16 +17,20 @@ ANY_VALUE = -(1 << 40)
 ANY_ARGUMENT = -2
 """Argument of a point that applies to every grounding."""
 INITIATE, OPEN_INITIATE, TERMINATE, TERMINATE_ANY = 0, 1, 2, 3
-"""The kinds of points: initiates the value of one grounding; of groundings that are open; terminates the value; terminates any value."""
+"""The kinds of points: initiates the value of one grounding; of groundings that are open;
+terminates the value; terminates any value."""
 
 
 class InertiaInput(NamedTuple):
-    """The input from which one fluent is computed up to `query_time`, and the state of its groundings after all points <= `snapshot`.
+    """The input from which one fluent is computed up to `query_time`, and the state of its
+    groundings after all points <= `snapshot`.
 
-    `points` (3 + arguments, points): time, kind, value, arguments (ANY_ARGUMENT: any grounding), in `parts` that leave the same arguments open.
-    The carry is the state after all earlier points, by grounding (`keys`): the value that holds (-1: none), its `start`, and when each deadline fires
-    (`due`; INF: not set). `deadlines` is (3, rules): value before, value after, 1 if a new initiation extends; `delay` (begun groundings, rules)
-    is their duration, 0 if a deadline does not apply to the grounding. `limit`: the greatest number of pairs of point and grounding.
+    `points` (3 + arguments, points): time, kind, value, arguments (ANY_ARGUMENT: any grounding), in
+    `parts` that leave the same arguments open. The carry is the state after all earlier points, by
+    grounding (`keys`): the value that holds (-1: none), its `start`, and when each deadline fires
+    (`due`; INF: not set). `deadlines` is (3, rules): value before, value after, 1 if a new
+    initiation extends; `delay` (begun groundings, rules) is their duration, 0 if a deadline does
+    not apply to the grounding. `limit`: the greatest number of pairs of point and grounding.
     """
 
     points: Ints
@@ -44,8 +49,8 @@ class InertiaInput(NamedTuple):
 
 @jit
 def _inertia(inputs: InertiaInput, ptr: Ints, t: Ints, code: Ints, run_value: Ints, run_start: Ints, run_due: Ints, capacity: int) -> Any:
-    """The runs of `simple_fluent` and the deadlines that fire, as far as `capacity` allows, and their numbers: arrays that grow in the loop make it
-    far slower."""
+    """The runs of `simple_fluent` and the deadlines that fire, as far as `capacity` allows, and
+    their numbers: arrays that grow in the loop make it far slower."""
     before, after, extends, delay = inputs.deadlines[0], inputs.deadlines[1], inputs.deadlines[2], inputs.delay
     tick, query_time, snapshot = inputs.tick, inputs.query_time, inputs.snapshot
     n, rules = len(ptr) - 1, len(before)
@@ -92,7 +97,8 @@ def _inertia(inputs: InertiaInput, ptr: Ints, t: Ints, code: Ints, run_value: In
             if initiated >= 0 and not several and value < 0 and not _terminates(code, i, j, initiated):
                 value, start = initiated, now + tick
             for r in range(rules):
-                # A deadline whose value is terminated strictly before its time lapses; an initiation at the same moment sets a new one.
+                # A deadline whose value is terminated strictly before its time lapses; an
+                # initiation at the same moment sets a new one.
                 if due[r] != INF and due[r] > now and _ends(code, i, j, before[r], initiated, several):
                     due[r] = INF
                 if delay[g, r] > 0 and (extends[r] == 1 or due[r] == INF) and _begins(code, i, j, before[r], fired, after):
@@ -118,7 +124,8 @@ def _earliest(due: Ints) -> int:
 
 @kernel(inline=True)
 def _initiations(t: Ints, code: Ints, i: int, last: int, now: int) -> Any:
-    """Where the points of `now`, from i on, end; the value that they initiate (-1: none), and whether they initiate several."""
+    """Where the points of `now`, from i on, end; the value that they initiate (-1: none), and
+    whether they initiate several."""
     initiated, several = -1, False
     while i < last and t[i] == now:
         if code[i] >= 0:
@@ -161,7 +168,8 @@ def _terminates(code: Ints, i: int, j: int, value: int) -> bool:
 
 @jit
 def _assign_groups(points: Ints, low: int, high: int, keys: Ints, count: int, capacity: int, limit: int) -> Any:
-    """(group, point) pairs of a part whose points leave arguments open, or have all one argument list; count < 0: too many."""
+    """(group, point) pairs of a part whose points leave arguments open, or have all one argument
+    list; count < 0: too many."""
     width = keys.shape[0]
     bound = np.empty(width, np.int64)
     b = 0
@@ -194,7 +202,8 @@ def _assign_groups(points: Ints, low: int, high: int, keys: Ints, count: int, ca
 
 @jit
 def begun(points: Ints, carry: Ints) -> Ints:
-    """Arguments of all groundings with an initiation or a carried state, in the order of `simple_fluent`."""
+    """Arguments of all groundings with an initiation or a carried state, in the
+    order of `simple_fluent`."""
     width, n = carry.shape[0], carry.shape[1]
     for i in range(points.shape[1]):
         n += points[1, i] == INITIATE
@@ -220,7 +229,8 @@ def _encode(kind: int, value: int) -> int:
 
 @jit
 def _group_points(points: Ints, parts: Ints, keys: Ints, limit: int) -> Any:
-    """Group, time and code of every point, sorted by (group, time), and where each group begins; false: too many."""
+    """Group, time and code of every point, sorted by (group, time), and where each
+    group begins; false: too many."""
     capacity = points.shape[1]
     owner, at = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
     k = 0
@@ -284,7 +294,8 @@ def _interval_lists(keys: Ints, group: Ints, value: Ints, s: Ints, e: Ints) -> A
 
 @jit
 def _apply_inertia(inputs: InertiaInput) -> Any:
-    """Whether the points are within the limit; then the groundings, their points, and the resulting runs."""
+    """Whether the points are within the limit; then the groundings, their
+    points, and the resulting runs."""
     rules = inputs.deadlines.shape[1]
     keys = begun(inputs.points, inputs.keys)
     n = keys.shape[1]
@@ -308,15 +319,18 @@ def _apply_inertia(inputs: InertiaInput) -> Any:
 
 @jit
 def simple_fluent(inputs: InertiaInput) -> Any:
-    """Lists of one fluent up to `query_time` and the state of its groundings after all points <= `snapshot`.
+    """Lists of one fluent up to `query_time` and the state of its groundings after
+    all points <= `snapshot`.
 
-    INITIATE opens a grounding; the other kinds apply to groundings that are open. An initiation at T holds from T + tick, a termination at T
-    ends it at T + tick; values exclude each other; an initiation with a termination at the same T has no effect.
+    INITIATE opens a grounding; the other kinds apply to groundings that are open. An initiation at
+    T holds from T + tick, a termination at T ends it at T + tick; values exclude each other; an
+    initiation with a termination at the same T has no effect.
 
-    Returns false for more than `limit` pairs of point and grounding, else true, keys (arguments and value), ptr, s, e, and the new carry.
+    Returns false for more than `limit` pairs of point and grounding, else true, keys (arguments and
+    value), ptr, s, e, and the new carry.
 
-    References: specification 5.6; CAVIAR definitions 1, rules 4, 5, 12. An initiation whose value is terminated at the same moment
-    still sets its deadline (rule 12, read literally).
+    References: specification 5.6; CAVIAR definitions 1, rules 4, 5, 12. An initiation whose value
+    is terminated at the same moment still sets its deadline (rule 12, read literally).
     """
     fits, keys, _, _, _, runs = _apply_inertia(inputs)
     _, group, held, s, e, value, start, due, _, _, _, _ = runs
@@ -337,7 +351,8 @@ def simple_fluent(inputs: InertiaInput) -> Any:
 
 @jit
 def initiations(inputs: InertiaInput, begin: int) -> Any:
-    """The moments >= `begin` at which rules or deadlines initiate values: keys (arguments and value) and times; there may be duplicates."""
+    """The moments >= `begin` at which rules or deadlines initiate values: keys (arguments and
+    value) and times; there may be duplicates."""
     _, keys, ptr, t, code, runs = _apply_inertia(inputs)
     _, _, _, _, _, _, _, _, fired, group, value, moment = runs
     width = keys.shape[0]

@@ -38,9 +38,11 @@ def default_columns(arity: int) -> tuple[str, ...]:
 
 
 def read_rows(rows: pa.RecordBatch, arrived: Ints, specs: Sequence[InputSpec], symbols: Symbols, tick: int) -> dict[Indicator, InputRows]:
-    """The rows of each input, in the order of `rows`, without rows of other events and rows without an identifier.
+    """The rows of each input, in the order of `rows`, without rows of other events and
+    rows without an identifier.
 
-    `arrived`: for each row the feed's clock after its arrival. An interval that has not ended at a query time has not arrived yet.
+    `arrived`: for each row the feed's clock after its arrival. An interval that has not ended at a
+    query time has not arrived yet.
     """
     names = rows.column("event") if "event" in rows.schema.names else pa.array(["position"] * rows.num_rows)
     encoded = names if pa.types.is_dictionary(names.type) else names.dictionary_encode()

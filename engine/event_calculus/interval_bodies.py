@@ -1,4 +1,5 @@
-"""Bodies of holdsFor rules: lists of intervals, interval constructs, and conditions over the arguments."""
+"""Bodies of holdsFor rules: lists of intervals, interval constructs, and
+conditions over the arguments."""
 
 from __future__ import annotations
 
@@ -78,8 +79,8 @@ def _interval_literal(term: Term, into: list[IntervalLiteral], aliases: dict[str
 
 
 def _construct(term: Compound, bound: set[str]) -> Construct | None:
-    """`term` as a construct, null if it is none; `bound` are the lists before it. An Allen relation has lists, a fact such as meets(A, B) has
-    none."""
+    """`term` as a construct, null if it is none; `bound` are the lists before it. An Allen relation
+    has lists, a fact such as meets(A, B) has none."""
     name, arguments = term.name, term.arguments
     if name in _UNARY:
         _expect(term, 2)

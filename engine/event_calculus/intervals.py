@@ -1,7 +1,8 @@
 """Interval algebra over many lists together: linear merges, no sorting.
 
-A bundle of n lists is three arrays `ptr` (n + 1), `s`, `e`: list i is the intervals [s[k], e[k]) for ptr[i] <= k < ptr[i + 1], sorted,
-disjoint, not touching (maximal). An end of INF means that the interval is open. All kernels keep these invariants.
+A bundle of n lists is three arrays `ptr` (n + 1), `s`, `e`: list i is the intervals [s[k], e[k])
+for ptr[i] <= k < ptr[i + 1], sorted, disjoint, not touching (maximal). An end of INF means that the
+interval is open. All kernels keep these invariants.
 
 References: [dRTEC] table 1; research notes, kernels 6.
 """
@@ -80,7 +81,8 @@ def gather(lists: Intervals, picked: Ints, begin: int) -> Intervals:
 
 @jit
 def write_union(sa: Ints, ea: Ints, a: int, a_end: int, sb: Ints, eb: Ints, b: int, b_end: int, s: Ints, e: Ints, k: int) -> int:
-    """Writes the union of the lists sa[a:a_end] and sb[b:b_end] to s and e from index k on. Returns the index after it."""
+    """Writes the union of the lists sa[a:a_end] and sb[b:b_end] to s and e from index k on.
+    Returns the index after it."""
     first = k
     while a < a_end or b < b_end:
         # The next interval is the one that begins first.
@@ -182,7 +184,8 @@ def keep(lists: Intervals, kept: Bools) -> Intervals:
 
 @jit
 def counting_order(owner: Ints, lists: int) -> tuple[Ints, Ints]:
-    """Positions sorted by owner (stable), and the offset of each owner's first: linear, without comparisons."""
+    """Positions sorted by owner (stable), and the offset of each owner's first:
+    linear, without comparisons."""
     ptr = np.zeros(lists + 1, np.int64)
     for i in range(len(owner)):
         ptr[owner[i] + 1] += 1
@@ -220,7 +223,8 @@ def amalgamated(owner: Ints, s: Ints, e: Ints, lists: int) -> tuple[Ints, Ints, 
 
 
 def amalgamate(owner: Ints, s: Ints, e: Ints, lists: int) -> Intervals:
-    """Maximal intervals of arbitrary ones; interval k belongs to list owner[k]. Linear if those of each list are sorted."""
+    """Maximal intervals of arbitrary ones; interval k belongs to list owner[k]. Linear if
+    those of each list are sorted."""
     return Intervals(*amalgamated(owner, s, e, lists))
 
 
@@ -254,6 +258,7 @@ def holds(lists: Intervals, picked: Ints, t: Ints) -> Bools:
 
 
 def longer_than(lists: Intervals, duration: npt.NDArray[np.float64], query_time: int) -> Intervals:
-    """Intervals that last more than `duration` (one for each list); an open one lasts until `query_time`."""
+    """Intervals that last more than `duration` (one for each list); an open one
+    lasts until `query_time`."""
     ends = np.where(lists.e == INF, query_time, lists.e)
     return keep(lists, ends - lists.s > duration[lists.owners()])

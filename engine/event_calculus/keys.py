@@ -1,7 +1,8 @@
 """Joins of integer keys: compiled, because a window has many of them and most are small.
 
-The keys of a fluent are one array (columns, rows), so that one compiled function serves every number of arguments. Rows are found by a
-hash table (slots): linear, without sorting, and without a limit on the size of the numbers.
+The keys of a fluent are one array (columns, rows), so that one compiled function serves every
+number of arguments. Rows are found by a hash table (slots): linear, without sorting, and without a
+limit on the size of the numbers.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ def _equal(a: Ints, i: int, b: Ints, k: int) -> bool:
 
 @jit
 def number_rows(keys: Ints) -> tuple[Ints, Ints]:
-    """For each row the number of its distinct value, in order of first appearance; and the first row of each."""
+    """For each row the number of its distinct value, in order of first appearance;
+    and the first row of each."""
     n = keys.shape[1]
     size = 8
     while size < 2 * n:
@@ -96,13 +98,15 @@ def find_indexed(keys: Ints, slots: Ints, wanted: Ints) -> Ints:
 
 @jit
 def find_rows(keys: Ints, wanted: Ints) -> Ints:
-    """For each row of `wanted` its position among the rows of `keys` (unique rows), -1 if it is missing."""
+    """For each row of `wanted` its position among the rows of `keys` (unique
+    rows), -1 if it is missing."""
     return find_indexed(keys, index_rows(keys), wanted)
 
 
 @jit
 def pairs(left: Ints, right: Ints, limit: int) -> tuple[int, Ints, Ints]:
-    """The number of pairs of equal rows, and, if they are at most `limit`, all of them, in the order of `left` and then of `right`."""
+    """The number of pairs of equal rows, and, if they are at most `limit`, all of them, in the
+    order of `left` and then of `right`."""
     n, m = left.shape[1], right.shape[1]
     number, first = number_rows(np.concatenate((right, left), axis=1))
     order, ptr = counting_order(number[:m], len(first))

@@ -1,7 +1,9 @@
-"""The order of evaluation: every fluent and event after its dependencies, cycles of simple fluents together.
+"""The order of evaluation: every fluent and event after its dependencies, cycles
+of simple fluents together.
 
-A fluent is one node with all its groundings (and, if it is simple, all its values) unless that closes a forbidden cycle. Then rules whose heads have
-different constants in some argument are separate nodes; for example close(A, B, 30), if it is defined by close(A, B, 24).
+A fluent is one node with all its groundings (and, if it is simple, all its values) unless that
+closes a forbidden cycle. Then rules whose heads have different constants in some argument are
+separate nodes; for example close(A, B, 30), if it is defined by close(A, B, 24).
 """
 
 from __future__ import annotations
@@ -30,13 +32,16 @@ from engine.event_calculus.terms import Atom, Number, Place, Term
 from engine.model.messages import Message
 
 MAX_PARTS = 200
-"""The greatest number of nodes of a divided relation; a relation that would have more is not divided."""
+"""The greatest number of nodes of a divided relation; a relation that would
+have more is not divided."""
 
 
 class Node(NamedTuple):
-    """A unit of computation: an event, a simple fluent with all its values, or one value of another fluent.
+    """A unit of computation: an event, a simple fluent with all its values, or
+    one value of another fluent.
 
-    `part`: the constants of its heads if the relation is divided, as in "true" or "(_, _, 30)=true"; else "".
+    `part`: the constants of its heads if the relation is divided, as in "true" or
+    "(_, _, 30)=true"; else "".
     """
 
     kind: str
@@ -51,7 +56,8 @@ Pattern = tuple[str | None, ...]
 
 @dataclass(frozen=True)
 class _Part:
-    """A node, the patterns of its heads, and their common constants: tuples that do not unify with these are not in its table."""
+    """A node, the patterns of its heads, and their common constants: tuples that do not unify with
+    these are not in its table."""
 
     node: Node
     heads: frozenset[Pattern]
@@ -60,7 +66,8 @@ class _Part:
 
 @dataclass(frozen=True)
 class Dependency:
-    """`target` needs `source`; `how` is 'holdsAt', 'event', 'not event', 'edge', 'initiated' or 'intervals'."""
+    """`target` needs `source`; `how` is 'holdsAt', 'event', 'not event', 'edge',
+    'initiated' or 'intervals'."""
 
     target: Node
     source: Node
@@ -158,7 +165,7 @@ class Hierarchy:
             yield Dependency(node, source, how, literal.place)
 
 
-# -- parts -----------------------------------------------------------------------------------------------------------
+# -- parts -----------------------------------------------------------------------------------------
 
 
 class _Relation(NamedTuple):
@@ -230,7 +237,8 @@ def _label(relation: _Relation, common: Pattern) -> str:
 
 
 def _classes(heads: list[Pattern]) -> Iterator[list[Pattern]]:
-    """The heads in classes: heads that may derive the same fact are in one class, so no fact is in two."""
+    """The heads in classes: heads that may derive the same fact are in one
+    class, so no fact is in two."""
     for column in zip(*heads, strict=True):
         if None not in column and len(set(column)) > 1:
             apart: dict[str | None, list[Pattern]] = {}
@@ -249,7 +257,7 @@ def _classes(heads: list[Pattern]) -> Iterator[list[Pattern]]:
         yield own
 
 
-# -- cycles ----------------------------------------------------------------------------------------------------------
+# -- cycles ----------------------------------------------------------------------------------------
 
 
 def check_hierarchy(program: Program) -> list[tuple[Place, Message]]:
@@ -258,8 +266,8 @@ def check_hierarchy(program: Program) -> list[tuple[Place, Message]]:
 
 
 def _forbidden(component: list[Node], inner: list[Dependency]) -> tuple[Place, Message] | None:
-    """The fault of a cycle, if any: it must be closed by holdsAt, which refers strictly to the past. All other conditions refer to the same
-    moment."""
+    """The fault of a cycle, if any: it must be closed by holdsAt, which refers strictly to the
+    past. All other conditions refer to the same moment."""
     for dependency in inner:
         if dependency.target.kind == "derived" or dependency.source.kind == "derived":
             names = " -> ".join(sorted({node.name for node in component}))
@@ -282,13 +290,15 @@ def _forbidden(component: list[Node], inner: list[Dependency]) -> tuple[Place, M
 
 
 def evaluation_order(component: Sequence[Node], dependencies: Sequence[Dependency]) -> list[Node]:
-    """The nodes of a cycle in an order in which each comes after those that it needs at the same moment."""
+    """The nodes of a cycle in an order in which each comes after those that it
+    needs at the same moment."""
     instant = [one for one in dependencies if one.how != "holdsAt" and one.target in component and one.source in component]
     return [node for alone in _components(list(component), instant) for node in alone]
 
 
 def simple_values(program: Program) -> dict[Indicator, frozenset[str] | None]:
-    """The values that rules assign to each simple fluent; null if a rule has a variable for the value."""
+    """The values that rules assign to each simple fluent; null if a rule has
+    a variable for the value."""
     found: dict[Indicator, set[str | None]] = {}
     for rule in program.point_rules:
         if rule.kind == "initiate":

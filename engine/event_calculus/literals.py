@@ -102,7 +102,8 @@ def _check_arguments(term: Compound) -> None:
 
 
 def ground_target(term: Term) -> tuple[str, tuple[Term, ...]]:
-    """Key and terms of the fluent or event that a grounding declares; the key of a fluent starts with '='."""
+    """Key and terms of the fluent or event that a grounding declares; the key of
+    a fluent starts with '='."""
     if isinstance(term, Compound) and term.name == "=":
         fluent = fluent_pattern(term)
         return "=" + fluent.name, fluent.terms
@@ -121,7 +122,8 @@ def time_variable(term: Term) -> str:
 
 
 def body_of(terms: Sequence[Term]) -> tuple[Literal, ...]:
-    """The conditions of a rule over time points; findall and the length of its list are one condition, a cut is left out."""
+    """The conditions of a rule over time points; findall and the length of its list are one
+    condition, a cut is left out."""
     terms = [term for term in terms if not is_cut(term)]
     lists = [term for term in terms if isinstance(term, Compound) and term.name == "findall"]
     lengths = [term for term in terms if isinstance(term, Compound) and term.indicator == ("length", 2)]

@@ -1,7 +1,9 @@
-"""The results of the non-relational stage in a window, sent to the relational stage: whole lists, which replace the earlier ones.
+"""The results of the non-relational stage in a window, sent to the relational stage: whole lists,
+which replace the earlier ones.
 
-One message has the lists of one keyed partition at one query time. It is sent only if it differs from the one before, so without a message a
-partition is unchanged. A message consists of integers and names: codes are the sender's, and their names are in the message.
+One message has the lists of one keyed partition at one query time. It is sent only if it differs
+from the one before, so without a message a partition is unchanged. A message consists of integers
+and names: codes are the sender's, and their names are in the message.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ _HEAD = 8
 
 @dataclass(frozen=True)
 class Lists:
-    """Tables of the nodes and inputs that the keyed stage sends, members of domains, and rows read; `without_rows`: the window had no rows."""
+    """Tables of the nodes and inputs that the keyed stage sends, members of domains, and rows read;
+    `without_rows`: the window had no rows."""
 
     fluents: Mapping[Node, FluentTable]
     events: Mapping[Node, Table]
@@ -118,7 +121,8 @@ def read(message: bytes, symbols: Symbols) -> Lists:
 
 
 class LocalMessage(NamedTuple):
-    """The lists of a keyed partition at a query time. Partitions are named by the seq of the first row that they read."""
+    """The lists of a keyed partition at a query time. Partitions are named by the seq of the
+    first row that they read."""
 
     query_time: int
     partition: int
@@ -129,8 +133,9 @@ class LocalMessage(NamedTuple):
 class LocalResults:
     """The messages of all keyed partitions.
 
-    `now`: by partition the current lists; `later`: messages of later query times, in order; `ahead`: messages of the query time that the clock has
-    not passed yet, valid for one step only, in case it is the last.
+    `now`: by partition the current lists; `later`: messages of later query times, in order;
+    `ahead`: messages of the query time that the clock has not passed yet, valid for one step
+    only, in case it is the last.
     """
 
     now: dict[int, bytes] = field(default_factory=dict)
@@ -157,7 +162,8 @@ class LocalResults:
         self._counting = self.now | {message.partition: message.lists for message in self.ahead if message.query_time <= query_time}
 
     def lists(self, partitioning: Partitioning, symbols: Symbols, share: Share | None = None) -> Lists:
-        """The lists of all partitions at the current query time; for a share only those that it needs."""
+        """The lists of all partitions at the current query time; for a share
+        only those that it needs."""
         counting = list(self._counting.values())
         if self._together is None or self._together[0] != counting:
             parts = []

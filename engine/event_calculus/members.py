@@ -1,13 +1,16 @@
-"""Dynamic domains whose members every share of a program knows, although each share has only the answers about its own pairs.
+"""Dynamic domains whose members every share of a program knows, although each share has only the
+answers about its own pairs.
 
-Members at a query time are the entities named by rows of the window, and those in open answers. All shares know the rows, and the answers about one
-entity. An answer about a pair is in one share. But if a program derives both a fluent of pairs and its complement, each pair of members has an open
+Members at a query time are the entities named by rows of the window, and those in open answers. All
+shares know the rows, and the answers about one entity. An answer about a pair is in one share. But
+if a program derives both a fluent of pairs and its complement, each pair of members has an open
 answer at each query time, one or the other:
 
     close(A, B)=true     |-----|        |----->      one of the two is open,
     close(A, B)=false          |--------|            so A and B are members at the next query time
 
-So members are never removed as soon as there are two of them, and each share knows the members without the answers of other shares.
+So members are never removed as soon as there are two of them, and each share knows the members
+without the answers of other shares.
 """
 
 from __future__ import annotations
@@ -21,11 +24,13 @@ from engine.event_calculus.syntax import Comparison, Construct, Fact, FluentPatt
 from engine.event_calculus.terms import Variable, variable_names
 
 _APART = frozenset({"@<", "@>", "\\=", "\\=="})
-"""Comparisons that are false for an entity with itself, and true for two different entities in at least one order."""
+"""Comparisons that are false for an entity with itself, and true for two different
+entities in at least one order."""
 
 
 def lasting_domains(plan: Plan, outputs: Sequence[str]) -> Mapping[Indicator, int]:
-    """The domains whose members are never removed, each with the number of members needed: one, if pairs of an entity with itself count, else two."""
+    """The domains whose members are never removed, each with the number of members needed: one, if
+    pairs of an entity with itself count, else two."""
     found: dict[Indicator, int] = {}
     for rule in plan.program.interval_rules:
         for domain, least in _paired_domains(plan, rule):
@@ -35,9 +40,11 @@ def lasting_domains(plan: Plan, outputs: Sequence[str]) -> Mapping[Indicator, in
 
 
 def made_by_two(plan: Plan, domain: Indicator, relations: Sequence[Indicator]) -> bool:
-    """Whether each answer about these relations that makes members of the domain is about two of its members.
+    """Whether each answer about these relations that makes members of the domain is
+    about two of its members.
 
-    All groundings count: an answer makes a member of each argument at which one of them has a member.
+    All groundings count: an answer makes a member of each argument at which
+    one of them has a member.
     """
     naming = {(source.name, source.arity) for source in plan.domain_sources[domain] if source.fluent}
     declared = [rule for name, arity in naming.intersection(relations) for rule in _groundings(plan, name, arity)]
@@ -45,7 +52,8 @@ def made_by_two(plan: Plan, domain: Indicator, relations: Sequence[Indicator]) -
 
 
 def _always_open(plan: Plan, outputs: Sequence[str], rule: IntervalRule, domain: Indicator) -> bool:
-    """Whether a rule derives the complement of some lists that are also answers and make the same two entities members."""
+    """Whether a rule derives the complement of some lists that are also answers and make the
+    same two entities members."""
     *lists, last = rule.intervals
     if not isinstance(last, Construct) or last.operator != "complement_all" or last.out != rule.out or rule.conditions:
         return False
@@ -77,7 +85,8 @@ def _makes_members(plan: Plan, fluent: FluentPattern, domain: Indicator) -> bool
 
 
 def _paired_domains(plan: Plan, rule: IntervalRule) -> Iterator[tuple[Indicator, int]]:
-    """The domains for which a rule's groundings are all pairs of members, with the number of members from which on each is in a pair."""
+    """The domains for which a rule's groundings are all pairs of members, with the number of
+    members from which on each is in a pair."""
     for declared in plan.groundings_of(rule.head.terms, "=" + rule.head.name) or ():
         facts = [literal for literal in declared.body if isinstance(literal, Fact)]
         others = [literal for literal in declared.body if not isinstance(literal, Fact)]

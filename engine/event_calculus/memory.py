@@ -23,12 +23,14 @@ class IndexedRows(NamedTuple):
 
 
 Groundings = dict[str, tuple[list[object], IndexedRows]]
-"""Listed groundings by their canonical text or by fluent, with the tables from which they were listed."""
+"""Listed groundings by their canonical text or by fluent, with the tables
+from which they were listed."""
 
 
 @dataclass(frozen=True)
 class SimpleCarry:
-    """State of a simple fluent at a window's edge: for each grounding the value that holds (-1: none), its start, and the deadlines set."""
+    """State of a simple fluent at a window's edge: for each grounding the value that holds (-1:
+    none), its start, and the deadlines set."""
 
     keys: Ints
     value: Ints
@@ -38,8 +40,8 @@ class SimpleCarry:
 
 @dataclass(frozen=True)
 class OpenStarts:
-    """True starts of the intervals that hold at a window's edge; `places` (2, intervals): their entity's position at the start, for lists of
-    speeds."""
+    """True starts of the intervals that hold at a window's edge; `places` (2, intervals): their
+    entity's position at the start, for lists of speeds."""
 
     keys: Ints
     start: Ints
@@ -48,7 +50,8 @@ class OpenStarts:
 
 @dataclass(frozen=True)
 class EndedSources:
-    """For each grounding of a rule the one source of an Allen relation that has ended and may still be in relation with a target."""
+    """For each grounding of a rule the one source of an Allen relation that has ended and may still
+    be in relation with a target."""
 
     keys: Ints
     start: Ints
@@ -60,7 +63,8 @@ _Part = SimpleCarry | OpenStarts | EndedSources
 
 @dataclass
 class Memory:
-    """The memory passed from one window to the next: simple fluents by node, true starts by node, input or list of a rule, ended sources by list."""
+    """The memory passed from one window to the next: simple fluents by node, true starts by node,
+    input or list of a rule, ended sources by list."""
 
     simple: dict[Node, SimpleCarry] = field(default_factory=dict)
     held: dict[str, OpenStarts] = field(default_factory=dict)
@@ -82,11 +86,14 @@ def _same(one: _Part, other: _Part) -> bool:
 
 @dataclass(frozen=True)
 class Bounds:
-    """Times of a window: ticks > `low` and <= `query_time` count; `next_low` is the next window's `low`.
+    """Times of a window: ticks > `low` and <= `query_time` count; `next_low`
+    is the next window's `low`.
 
-    `first` is low + tick. `begin` is the beginning of time: no fluent holds before it. `initial`: `initially` applies in this window, because it
-    contains the beginning of time or is the first to be evaluated. Input rows count from ticks > `rows_after` on: the same as `low`, but in the
-    first window `low` lies before the beginning of time where fluents hold from there on, because no earlier window has asserted what follows.
+    `first` is low + tick. `begin` is the beginning of time: no fluent holds before it. `initial`:
+    `initially` applies in this window, because it contains the beginning of time or is the first to
+    be evaluated. Input rows count from ticks > `rows_after` on: the same as `low`, but in the first
+    window `low` lies before the beginning of time where fluents hold from there on, because no
+    earlier window has asserted what follows.
     """
 
     query_time: int

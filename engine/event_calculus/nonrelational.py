@@ -1,6 +1,8 @@
-"""The non-relational stage of one program: the windows of one partition's entities, and its messages to the relational stage.
+"""The non-relational stage of one program: the windows of one partition's entities, and its
+messages to the relational stage.
 
-It advances with the feed's clock, which all partitions know, so its lists for a query time are complete before the relational stage decides it.
+It advances with the feed's clock, which all partitions know, so its lists for a query time are
+complete before the relational stage decides it.
 
 References: [dRTEC] 3.2.
 """
@@ -29,7 +31,8 @@ _DIGEST_BYTES = 16
 class EntityState:
     """Windows over one partition's entities.
 
-    `partition`: its unique name, the seq of the first row that it read; `sent`: digest of its last message.
+    `partition`: its unique name, the seq of the first row that it read; `sent`:
+    digest of its last message.
     """
 
     windows: WindowState = field(default_factory=lambda: WindowState(Symbols()))
@@ -38,15 +41,18 @@ class EntityState:
 
 
 class NonRelational:
-    """Evaluates the keyed part of a divided program. Immutable: everything that changes is in the EntityState."""
+    """Evaluates the keyed part of a divided program. Immutable: everything that
+    changes is in the EntityState."""
 
     def __init__(self, partitioning: Partitioning, windows: Windows) -> None:
-        """`windows`: those of the keyed part; their outputs are the answers that cross a window's edge."""
+        """`windows`: those of the keyed part; their outputs are the answers
+        that cross a window's edge."""
         self.partitioning = partitioning
         self.windows = windows
 
     def take(self, state: EntityState, rows: Mapping[Indicator, InputRows], seq: int, t: Ints, arrived: Ints) -> None:
-        """Adds rows that have arrived; `seq` is that of the first, `t` and `arrived` are of all of them."""
+        """Adds rows that have arrived; `seq` is that of the first, `t` and
+        `arrived` are of all of them."""
         if state.partition == NEVER:
             state.partition = seq
         self.windows.take(state.windows, rows, int(t[0]), NEVER, t, arrived)
@@ -63,12 +69,14 @@ class NonRelational:
             if digest != state.sent:
                 found.append(LocalMessage(decision.query_time, state.partition, lists))
             if digest != state.sent or self._leaves(decision.evaluation):
-                # The next query time must not be skipped, because a change may continue, and ended intervals leave the window.
+                # The next query time must not be skipped, because a change may continue, and ended
+                # intervals leave the window.
                 state.sent, own.idle = digest, 0
         return found
 
     def _leaves(self, evaluation: Evaluation) -> bool:
-        """Whether some asserted interval or event has ended, so that it is not in a later window even if no row comes."""
+        """Whether some asserted interval or event has ended, so that it is not in a later
+        window even if no row comes."""
         tables = [evaluation.fluents[node] for node in self.partitioning.sent if node.kind != "event"]
         tables += [evaluation.inputs[indicator] for indicator in self.partitioning.lists if indicator in evaluation.inputs]
         return any((table.lists.e < INF).any() for table in tables) or any(

@@ -1,7 +1,8 @@
 """The operator of the family: rows are routed by query to the partition that keeps its windows.
 
-The keyed stage is in `routing.py`. In the relational one query times are the windows' own timers: a window is evaluated when the clock has passed
-its end, with the rows that had arrived by then. How a program is divided between the stages: `compiled_query.py`.
+The keyed stage is in `routing.py`. In the relational one query times are the windows' own timers: a
+window is evaluated when the clock has passed its end, with the rows that had arrived by then. How a
+program is divided between the stages: `compiled_query.py`.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from engine.operator import ROUTE, Delivery, Operator, Output, QueryStopped, Reg
 
 
 class WindowStage(Stage[CalculusIndex, list[WindowState]]):
-    """The windows of the queries routed to this partition; `state[i]` belongs to `index.queries[i]`."""
+    """The windows of the queries routed to this partition; `state[i]`
+    belongs to `index.queries[i]`."""
 
     ordered: ClassVar[bool] = False
 
@@ -50,7 +52,8 @@ class WindowStage(Stage[CalculusIndex, list[WindowState]]):
                     compiled.take(own, batch.rows if len(mine) == len(batch) else batch.rows.take(pa.array(mine)))
                     decided += compiled.windows.advance(own)
                 if silent and watermark > own.clock != NEVER:
-                    # No partition had a row in this step, so the input has ended (or only its clock advanced): no earlier row will come.
+                    # No partition had a row in this step, so the input has ended (or only its clock
+                    # advanced): no earlier row will come.
                     decided += compiled.windows.conclude(own, watermark - 1)
             except LimitExceeded as error:
                 raise QueryStopped(compiled.query.key, message_of(error)) from error
@@ -88,7 +91,8 @@ class WindowStage(Stage[CalculusIndex, list[WindowState]]):
 
 
 def changes_of(position: int, change: Change, symbols: Symbols) -> pa.Table:
-    """CHANGES rows of one output: the arguments are the entities, the last key of a fluent is its value."""
+    """CHANGES rows of one output: the arguments are the entities, the last key
+    of a fluent is its value."""
     n = len(change.s)
     names = pa.array(symbols.names, pa.string())
     keys = change.keys if change.e is None else change.keys[:-1]
@@ -120,8 +124,8 @@ class CalculusOperator(Operator[CalculusIndex]):
         return CalculusIndex.over([compile_query(query) for query in queries], feed)
 
     def spread(self, index: CalculusIndex, feed: Feed, partitions: int) -> CalculusIndex:
-        """Divides distributed programs and shares out their pairs; other programs, and relations that cannot be distributed, stay in one
-        partition."""
+        """Divides distributed programs and shares out their pairs; other programs, and relations
+        that cannot be distributed, stay in one partition."""
         return CalculusIndex.over([with_shares(compiled, partitions) for compiled in index.queries], feed)
 
     def is_broadcast(self, query: RegisteredQuery) -> bool:

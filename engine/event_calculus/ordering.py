@@ -1,4 +1,5 @@
-"""The order in which the conditions of a rule are evaluated: as written, but each after the conditions that bind its variables."""
+"""The order in which the conditions of a rule are evaluated: as written, but each after the
+conditions that bind its variables."""
 
 from __future__ import annotations
 
@@ -29,9 +30,11 @@ class Unsafe(Exception):
 
 
 def order_body(body: tuple[Literal, ...], bound: set[str]) -> tuple[Literal, ...]:
-    """`body` reordered so that the variables of each condition are bound before it; `bound` are bound from outside.
+    """`body` reordered so that the variables of each condition are bound before it;
+    `bound` are bound from outside.
 
-    A negation (or a count) comes after the conditions that bind its variables; its other variables are local to it. Raises Unsafe.
+    A negation (or a count) comes after the conditions that bind its variables; its other variables
+    are local to it. Raises Unsafe.
     """
     bindable = set(bound) | bound_by(body)
     known, waiting, ordered = set(bound), list(body), []

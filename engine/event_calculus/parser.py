@@ -60,8 +60,8 @@ class ProgramRefused(ValueError):
 def parse(text: str) -> list[Clause]:
     """Clauses of `text` in order. Linear in the length of the text.
 
-    Raises ProgramRefused with line and column of the first fault of syntax, or when the text is longer than
-    MAX_CHARACTERS or nested deeper than MAX_DEPTH.
+    Raises ProgramRefused with line and column of the first fault of syntax, or when the text is
+    longer than MAX_CHARACTERS or nested deeper than MAX_DEPTH.
     """
     return list(_parse_cached(text))
 
@@ -75,7 +75,8 @@ def parse_term(text: str) -> Term:
 
 @lru_cache(maxsize=4)
 def _parse_cached(text: str) -> tuple[Clause, ...]:
-    """The clauses, cached, because saving a query parses its program several times: to check it, to find its outputs and areas, to describe it."""
+    """The clauses, cached, because saving a query parses its program several times: to check it, to
+    find its outputs and areas, to describe it."""
     return _read(text)
 
 
@@ -89,7 +90,8 @@ def _read(text: str) -> tuple[Clause, ...]:
 
 
 def clause_texts(text: str) -> dict[Place, str]:
-    """The text of every clause as it was written, by the place of its head. Raises ProgramRefused like `parse`."""
+    """The text of every clause as it was written, by the place of its head. Raises
+    ProgramRefused like `parse`."""
     lines = text.split("\n")
     found = {}
     for clause in parse(text):
@@ -102,11 +104,13 @@ def clause_texts(text: str) -> dict[Place, str]:
 
 
 _NESTING = re.compile(r"%[^\n]*|/\*.*?(?:\*/|\Z)|'(?:[^'\\\n]|''|\\[^\n])*(?:'|\\?(?=\n|\Z))|[(\[]|[)\]]|\\\+|\n|[^%/'()\[\]\\\n]+|.", re.DOTALL)
-"""A name without a closing quote extends to the end of its line, so that a text of many quotes is matched in linear time."""
+"""A name without a closing quote extends to the end of its line, so that a text of many quotes
+is matched in linear time."""
 
 
 def _refuse_oversize(text: str) -> None:
-    """Refuses long or deeply nested texts before any structure is built (the transformer and the checks recurse)."""
+    """Refuses long or deeply nested texts before any structure is built (the
+    transformer and the checks recurse)."""
     if len(text) > MAX_CHARACTERS:
         raise ProgramRefused(
             [
@@ -140,7 +144,8 @@ _OPERATORS = re.compile(r"[-+*/]|\bmod\b|\brem\b")
 
 
 def _longest_run_of_signs(piece: str) -> int:
-    """The greatest depth of a term in `piece` by operators alone: a chain of n operators is a term n deep."""
+    """The greatest depth of a term in `piece` by operators alone: a chain of n
+    operators is a term n deep."""
     return max((len(_OPERATORS.findall(part)) for part in re.split(r"[,;.=<>]", piece)), default=0)
 
 
@@ -191,7 +196,8 @@ def _place(token: Token) -> Place:
 
 
 def _unquote(text: str) -> str:
-    r"""The name between quotes; a doubled quote, and a quote or backslash after a backslash, are one character.
+    r"""The name between quotes; a doubled quote, and a quote or backslash after a
+    backslash, are one character.
 
     >>> _unquote(r"'St. John''s \'East\' \\'")
     "St. John's 'East' \\"

@@ -1,10 +1,11 @@
-"""Divides a program into two stages: a keyed stage, in which each partition computes the fluents and events of its own entities, and a relational
-stage for the rest.
+"""Divides a program into two stages: a keyed stage, in which each partition computes the fluents
+and events of its own entities, and a relational stage for the rest.
 
-A **key position** of a relation (an input, a fluent, an event) is the index of an argument that is always the entity of the rows from which the
-tuple was derived. The key positions of an input are the arguments read from the column `entity`. An argument of a rule's head is at a key position
-if it is a variable that is also at a key position of every relation that the rule reads. A relation with a key position is non-relational: its tuples
-about an entity depend on that entity's rows only.
+A **key position** of a relation (an input, a fluent, an event) is the index of an argument that is
+always the entity of the rows from which the tuple was derived. The key positions of an input are
+the arguments read from the column `entity`. An argument of a rule's head is at a key position if it
+is a variable that is also at a key position of every relation that the rule reads. A relation with
+a key position is non-relational: its tuples about an entity depend on that entity's rows only.
 
 References: [dRTEC] 3.2 (non-relational processing), 3.3 (pairing and relational processing).
 """
@@ -51,7 +52,8 @@ class Relation(NamedTuple):
 
 @dataclass(frozen=True)
 class Part:
-    """The nodes that one stage evaluates, over the rows of these inputs; `pairs`: also the spatial fluents."""
+    """The nodes that one stage evaluates, over the rows of these inputs; `pairs`:
+    also the spatial fluents."""
 
     nodes: frozenset[Node]
     inputs: frozenset[Indicator]
@@ -60,7 +62,8 @@ class Part:
 
 @dataclass(frozen=True)
 class Partitioning:
-    """A program's two stages. The first sends the tables of the nodes `sent`, those of the inputs `lists`, and the domains to the second."""
+    """A program's two stages. The first sends the tables of the nodes `sent`, those of the inputs
+    `lists`, and the domains to the second."""
 
     keyed: Part
     relational: Part
@@ -75,7 +78,8 @@ def partitioning_of(plan: Plan, inputs: Sequence[InputSpec], outputs: Sequence[s
 
 @dataclass(frozen=True)
 class Read:
-    """A relation that a rule reads, and the arguments of the condition. `trigger`: the rule derives nothing without a tuple of it."""
+    """A relation that a rule reads, and the arguments of the condition. `trigger`: the rule derives
+    nothing without a tuple of it."""
 
     relation: Relation
     arguments: tuple[Term, ...]
@@ -127,11 +131,11 @@ class _Partitioner:
         others = frozenset(self.plan.nodes) - own
         return Partitioning(Part(own, frozenset(keyed), pairs=False), Part(others, frozenset(relational), pairs=True), sent, tuple(lists))
 
-    # -- key positions --------------------------------------------------------------------------------------------------
+    # -- key positions -----------------------------------------------------------------------------
 
     def _find_key_positions(self) -> dict[Relation, set[int]]:
-        """The key positions of all relations, as a greatest fixpoint: starts with all arguments of computed relations, and removes those that some
-        rule does not keep."""
+        """The key positions of all relations, as a greatest fixpoint: starts with all arguments of
+        computed relations, and removes those that some rule does not keep."""
         key_positions = dict(self.input_key_positions)
         for relation in self.rules:
             key_positions[relation] = key_positions.get(relation, set(range(relation.arity))) & set(range(relation.arity))
@@ -148,7 +152,8 @@ class _Partitioner:
                 changed = changed or kept != key_positions[relation]
                 key_positions[relation] = kept
                 if not kept:
-                    # Lists and events are sent, but not initiations: a fluent is in one stage with the rules that read its initiations.
+                    # Lists and events are sent, but not initiations: a fluent is in one stage with
+                    # the rules that read its initiations.
                     for fluent in {fluent for rule in rules for fluent in _with_initiations_read(conditions_of(rule)) if key_positions.get(fluent)}:
                         key_positions[fluent] = set()
                         changed = True
@@ -172,25 +177,29 @@ class _Partitioner:
         if isinstance(rule, PointRule):
             needed = [[read for read in reads if read.trigger]]
         else:
-            # Rules of speeds read positions at starts and retract answers, so they are evaluated in the stage that keeps the answers.
+            # Rules of speeds read positions at starts and retract answers, so they are evaluated in
+            # the stage that keeps the answers.
             if any(isinstance(part, Construct) and part.position is not None for part in rule.intervals):
                 return False
             needed = [[_retrieve_read(part) for k in needs if isinstance(part := rule.intervals[k], Retrieve)] for needs in self._alternatives(rule)]
-        # The rule must derive nothing without a row of the entity, because only one partition has its rows.
+        # The rule must derive nothing without a row of the entity, because only
+        # one partition has its rows.
         return all(reads and all(any(self._names(domain, read, term.name) for read in reads) for domain in domains) for reads in needed)
 
     def _alternatives(self, rule: IntervalRule) -> list[frozenset[int]]:
         return self.plan.alternatives[rule.number]
 
-    # -- dynamic domains -----------------------------------------------------------------------------------------
+    # -- dynamic domains ---------------------------------------------------------------------------
 
-    # A fluent with a declared grounding over a domain holds only for members of the domain. An answer about a pair, from rows of other partitions,
-    # may make an entity a member. So such a fluent is non-relational only if its entity is a member in any case: each point and each list comes from
-    # a row in the window that names the entity, and each interval from before the window is itself an open answer that does.
+    # A fluent with a declared grounding over a domain holds only for members of the domain. An
+    # answer about a pair, from rows of other partitions, may make an entity a member. So such a
+    # fluent is non-relational only if its entity is a member in any case: each point and each list
+    # comes from a row in the window that names the entity, and each interval from before the window
+    # is itself an open answer that does.
 
     def _domains(self, relation: Relation, position: int) -> set[Indicator] | None:
-        """The dynamic domains that the relation's declared groundings read; null if they read one for another term than the argument at
-        `position`."""
+        """The dynamic domains that the relation's declared groundings read; null if they read one
+        for another term than the argument at `position`."""
         domains: set[Indicator] = set()
         for rule in self._groundings(relation):
             for fact in facts_of(rule.body):
@@ -203,7 +212,8 @@ class _Partitioner:
         return domains
 
     def _always_known(self, relation: Relation) -> bool:
-        """Whether each interval of a fluent that crosses a window's edge is an open answer. Deadlines may end such an interval without a row."""
+        """Whether each interval of a fluent that crosses a window's edge is an open answer.
+        Deadlines may end such an interval without a row."""
         simple = any(isinstance(rule, PointRule) for rule in self.rules[relation])
         timed = any(deadline.fluent == (relation.name, relation.arity) for deadline in self.program.deadlines)
         return self.dialect == "rtec" and not (simple and (timed or not self._asserted_whole(relation)))

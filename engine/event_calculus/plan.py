@@ -38,7 +38,8 @@ from engine.event_calculus.terms import Atom, Number, Term, Variable, variable_n
 
 
 class Plan:
-    """The levels of a program, the rules of each, and the source of the groundings of each holdsFor rule."""
+    """The levels of a program, the rules of each, and the source of the
+    groundings of each holdsFor rule."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -51,7 +52,8 @@ class Plan:
         self.relations: dict[int, list[Construct]] = {}
         """The constructs of a rule that are Allen relations."""
         self.grounded_first: dict[int, bool] = {}
-        """Whether a rule's declared groundings bind variables of its head before its conditions are evaluated."""
+        """Whether a rule's declared groundings bind variables of its head before its
+        conditions are evaluated."""
         for rule in program.interval_rules:
             grounded = "=" + rule.head.name in program.groundings
             self.alternatives[rule.number] = alternatives(rule, grounded=grounded)
@@ -93,7 +95,8 @@ class Plan:
 
     @cached_property
     def levels(self) -> dict[Node, int]:
-        """One more than the greatest level that a node reads, inputs being 0; nodes that need each other have the same level ([dRTEC] 2)."""
+        """One more than the greatest level that a node reads, inputs being 0; nodes that need each
+        other have the same level ([dRTEC] 2)."""
         found: dict[Node, int] = {}
         for component, _ in self.components:
             reads = [d.source for d in self._hierarchy.dependencies if d.target in component and d.source in found]
@@ -102,7 +105,8 @@ class Plan:
 
     def sources(self, pattern: FluentPattern) -> tuple[list[Node], bool]:
         """The computed nodes with intervals of a pattern, and whether an input may have some."""
-        # By identity: hashing a pattern with all its terms costs more than the look-up (measured: 5 % of a small window).
+        # By identity: hashing a pattern with all its terms costs more than the look-up
+        # (measured: 5 % of a small window).
         found = self._sources.get(id(pattern))
         if found is None:
             found = self._sources[id(pattern)] = (pattern, self._hierarchy.sources(pattern), self._may_be_input(pattern))
@@ -145,7 +149,8 @@ class Plan:
         return frozenset(self.program.domains)
 
     def groundings_of(self, terms: Sequence[Term], name: str) -> tuple[Grounding, ...] | None:
-        """The groundings declared for a fluent ("=" and its name) or an event that match `terms`; null if none is declared."""
+        """The groundings declared for a fluent ("=" and its name) or an event that match `terms`;
+        null if none is declared."""
         key = name, tuple(symbol_name(term) if isinstance(term, Atom | Number) else None for term in terms)
         if key not in self._matching:
             rules = self.program.groundings.get(name)
@@ -153,8 +158,8 @@ class Plan:
         return self._matching[key]
 
     def listable(self, name: str, width: int) -> list[tuple[Grounding, str]] | None:
-        """The groundings declared for a fluent ("=" and its name; `width`: arguments and value) or an event, each with its key; null if one cannot be
-        listed."""
+        """The groundings declared for a fluent ("=" and its name; `width`: arguments and value) or
+        an event, each with its key; null if one cannot be listed."""
         key = name, width
         if key not in self._listable:
             rules = [rule for rule in self.program.groundings[name] if len(rule.terms) == width]
@@ -163,7 +168,8 @@ class Plan:
         return self._listable[key]
 
     def grounding_key(self, rule: Grounding) -> str | None:
-        """A text that is equal for groundings that declare the same rows; null if these cannot be listed from facts and domains."""
+        """A text that is equal for groundings that declare the same rows; null if these cannot be
+        listed from facts and domains."""
         if id(rule) not in self._grounding_keys:
             listed = {name for literal in rule.body if isinstance(literal, Fact) for name in literal_variables(literal)}
             names = [term.name for term in rule.terms if isinstance(term, Variable)]
@@ -192,8 +198,8 @@ class Plan:
 
 @dataclass(frozen=True)
 class Naming:
-    """An event or a fluent whose arguments are members of a domain; each column of `places` (members' arguments, ways) has the positions of a
-    member."""
+    """An event or a fluent whose arguments are members of a domain; each column of `places`
+    (members' arguments, ways) has the positions of a member."""
 
     name: str
     arity: int

@@ -10,12 +10,14 @@ from engine.event_calculus.syntax import Deadline, Grounding, Indicator, Initial
 from engine.event_calculus.terms import Term
 
 EVENT, POINTS, INTERVALS = "event", "points", "intervals"
-"""The form of an input's rows: events at instants, fluents at single ticks, fluents over [t, t_end)."""
+"""The form of an input's rows: events at instants, fluents at single
+ticks, fluents over [t, t_end)."""
 
 
 @dataclass(frozen=True)
 class Output:
-    """outputEntity(...): an event, or a fluent with its value; tuples with its constants are asserted."""
+    """outputEntity(...): an event, or a fluent with its value; tuples with
+    its constants are asserted."""
 
     name: str
     terms: tuple[Term, ...]
@@ -24,7 +26,8 @@ class Output:
 
 @dataclass(frozen=True)
 class Program:
-    """A program without faults. Rules are numbered in reading order; `number` is their position in the list shown to users.
+    """A program without faults. Rules are numbered in reading order; `number` is their position
+    in the list shown to users.
 
     `notices` name the parts of the text that change no answer; they are shown to its author.
     """

@@ -1,7 +1,8 @@
-"""Each window's own answer, as RTEC prints it: for `backtest --windows` and for comparison with RTEC's files.
+"""Each window's own answer, as RTEC prints it: for `backtest --windows` and for
+comparison with RTEC's files.
 
-The hook for the command: one WindowReplay for each calculus query; `take` the accepted rows of each batch, `finish` at the end, write the
-tables one after another.
+The hook for the command: one WindowReplay for each calculus query; `take` the accepted rows of each
+batch, `finish` at the end, write the tables one after another.
 """
 
 from __future__ import annotations
@@ -34,13 +35,15 @@ WINDOW_ANSWERS = pa.schema(
         pa.field("end", pa.int64(), nullable=False),
     ]
 )
-"""An interval is clipped to [Q - W + 1, Q + 1) of its query time Q and window W; an event has start = end."""
+"""An interval is clipped to [Q - W + 1, Q + 1) of its query time Q and window W;
+an event has start = end."""
 
 
 class WindowReplay:
     """Evaluates one calculus query separately and yields every window's answer.
 
-    Rows come with the columns of the feed, `seq` and `clock`, in order of seq, late rows and duplicates left out.
+    Rows come with the columns of the feed, `seq` and `clock`, in order of seq, late
+    rows and duplicates left out.
     """
 
     def __init__(self, query: RegisteredQuery, feed: Feed) -> None:
@@ -64,7 +67,8 @@ class WindowReplay:
             yield self._table(decision)
 
     def finish(self) -> Iterator[pa.Table]:
-        """The answers of the remaining windows at the end of the input, up to the first query time >= the last row's t."""
+        """The answers of the remaining windows at the end of the input, up to the first query
+        time >= the last row's t."""
         for decision in self._index.queries[0].windows.conclude(self._state, self._state.clock):
             yield self._table(decision)
 

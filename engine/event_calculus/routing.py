@@ -1,6 +1,8 @@
-"""The keyed stage: it drops rows that no program reads, stamps the others with the feed's clock at arrival, and routes them by query.
+"""The keyed stage: it drops rows that no program reads, stamps the others with the feed's clock at
+arrival, and routes them by query.
 
-It also has the windows over one entity's rows of divided programs, and the trajectories of synopses.
+It also has the windows over one entity's rows of divided programs, and the
+trajectories of synopses.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ _SMALLEST, _GREATEST = -(1 << 62), 1 << 62
 
 @dataclass
 class KeyedState:
-    """`clock`: the greatest t seen by this partition, for feeds whose rows carry no clock; `earliest`: the least.
+    """`clock`: the greatest t seen by this partition, for feeds whose rows carry no
+    clock; `earliest`: the least.
 
     `synopses`: of the queries that have one, by route.
     `entities`: of the divided queries, by route."""
@@ -41,7 +44,8 @@ class KeyedState:
 
 
 class RoutingStage(Stage[CalculusIndex, KeyedState]):
-    """Emits the rows that a query reads, with its route, and one row for each query that has only the clock."""
+    """Emits the rows that a query reads, with its route, and one row for each
+    query that has only the clock."""
 
     def initial(self, index: CalculusIndex) -> KeyedState:
         return KeyedState()
@@ -49,7 +53,8 @@ class RoutingStage(Stage[CalculusIndex, KeyedState]):
     def step(self, index: CalculusIndex, state: KeyedState, batch: Batch, watermark: int) -> Output[KeyedState]:
         arrived = _arrivals(batch, state) if len(batch) else np.empty(0, np.int64)
         parts = []
-        # Rows with an earlier time than all before may be needed (`Windows.needs_first_row`), even if no rule reads them.
+        # Rows with an earlier time than all before may be needed (`Windows.needs_first_row`),
+        # even if no rule reads them.
         least = np.minimum.accumulate(np.append(state.earliest, batch.t))
         begins = np.flatnonzero(least[1:] < least[:-1])
         state.earliest = int(least[-1])
@@ -104,7 +109,8 @@ class RoutingStage(Stage[CalculusIndex, KeyedState]):
 
     @staticmethod
     def _lists(index: CalculusIndex, state: KeyedState, compiled: CompiledQuery, watermark: int, *, silent: bool) -> list[pa.RecordBatch]:
-        """The messages of the keyed windows with the clock at `watermark`; `silent`: the input may have ended."""
+        """The messages of the keyed windows with the clock at `watermark`; `silent`:
+        the input may have ended."""
         own = state.entities.get(compiled.route)
         if compiled.first is None or own is None:
             return []
@@ -170,7 +176,8 @@ class RoutingStage(Stage[CalculusIndex, KeyedState]):
 
 
 def _relevant(batch: Batch, wanted: pa.Array, compiled: CompiledQuery) -> npt.NDArray[np.bool_]:
-    """Which rows have one of the wanted names and satisfy the query's conditions; a row without a name is a position."""
+    """Which rows have one of the wanted names and satisfy the query's conditions; a row
+    without a name is a position."""
     names = batch.column(EVENT)
     if pa.types.is_null(names.type):
         found = np.full(len(batch), "position" in wanted.to_pylist())
@@ -199,7 +206,8 @@ def _with_clock(
     route: int,
     begins: npt.NDArray[np.int64],
 ) -> pa.RecordBatch:
-    """The picked rows, then rows with only a beginning of time if this batch has any, and last a row with only the clock."""
+    """The picked rows, then rows with only a beginning of time if this batch has any, and last
+    a row with only the clock."""
     empty = [*begins.tolist(), int(np.argmax(arrived))]
     n = len(picked) + len(empty)
     positions = pa.array(np.append(picked, [0] * len(empty)), mask=np.arange(n) >= len(picked))

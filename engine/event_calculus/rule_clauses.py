@@ -55,7 +55,8 @@ class RuleClauses:
             raise Faulty(head.place, Message("more than {most:,} rules after expansion", most=MAX_RULES))
 
     def _spans(self, head: Compound, body: Term | None) -> None:
-        """Checks RTEC's initiatedAt(F=V, T1, T, T2): no other condition may read T1 or T2, the span [T1, T2) that RTEC searches."""
+        """Checks RTEC's initiatedAt(F=V, T1, T, T2): no other condition may read T1 or T2, the span
+        [T1, T2) that RTEC searches."""
         for span in (head.arguments[1], head.arguments[3]):
             if not isinstance(span, Variable):
                 raise Faulty(
@@ -102,7 +103,8 @@ class RuleClauses:
         self.parsed.point_rules.append(self._order_body(rule))
 
     def _order_body(self, rule: PointRule) -> PointRule:
-        """The rule with its body in an order that can be evaluated; an event of the body must bind its time."""
+        """The rule with its body in an order that can be evaluated; an event of
+        the body must bind its time."""
         if not any(isinstance(literal, Happens | Edge | Initiated) and literal.time == rule.time for literal in rule.body):
             raise Faulty(rule.place, Message("the body must hold happensAt(_, {time}): an event that fixes the time", time=rule.time))
         try:

@@ -1,5 +1,5 @@
-"""Evaluates a program over a period of history: every fluent, including intermediate ones, with the rule of each edge. For rule editors and
-evidence."""
+"""Evaluates a program over a period of history: every fluent, including intermediate ones, with the
+rule of each edge. For rule editors and evidence."""
 
 from __future__ import annotations
 
@@ -41,21 +41,29 @@ def run_sandbox(
     entities: Collection[str] | None = None,
     limit: int = MAX_INTERVALS,
 ) -> list[Lane]:
-    """All fluents and events of a program over the rows with from_t <= t <= to_t, taken as one window that ends at `to_t`.
+    """All fluents and events of a program over the rows with from_t <= t <= to_t, taken as one
+    window that ends at `to_t`.
 
-    `specification`: a document of the family `calculus`; its `program` is replaced by `program_text`; its window, step and origin do not count.
-    `table`: checked rows of the feed in any order (other columns are ignored); rows outside the period are left out. `entities`: only
+    `specification`: a document of the family `calculus`; its `program` is replaced by
+    `program_text`; its window, step and origin do not count. `table`: checked rows of the feed in
+    any order (other columns are ignored); rows outside the period are left out. `entities`: only
     lanes with one of these among the arguments. `regions`: the stored ones by name.
 
     A lane, in order of (level, fluent, arguments, value), is
-        {"fluent": name, "args": [names], "value": name | None, "kind": "input" | "simple" | "derived" | "event", "level": int, "is_output": bool,
-         "intervals": [{"start": t, "end": t | None, "rule_start": rule | None, "rule_end": rule | None}]}
-    Intervals are half-open [start, end), with end None if it holds at `to_t`; an event of the program has value None and start == end. `level` is 0
-    for inputs, else one more than the greatest level that is read. A rule is
-        {"line": int, "text": the clause as written, "t": when it fired, "because": ["happensAt(start(walking(id1)=true), 680)", ...]};
-    None for edges of inputs (they come from rows), and for starts of intervals that held before the period.
+        {"fluent": name, "args": [names], "value": name | None,
+         "kind": "input" | "simple" | "derived" | "event", "level": int, "is_output": bool,
+         "intervals": [{"start": t, "end": t | None,
+                        "rule_start": rule | None, "rule_end": rule | None}]}
+    Intervals are half-open [start, end), with end None if it holds at `to_t`; an event of the
+    program has value None and start == end. `level` is 0 for inputs, else one more than the
+    greatest level that is read. A rule is
+        {"line": int, "text": the clause as written, "t": when it fired,
+         "because": ["happensAt(start(walking(id1)=true), 680)", ...]};
+    None for edges of inputs (they come from rows), and for starts of intervals
+    that held before the period.
 
-    Raises Refused with all faults of the program or the document, LimitExceeded for more than `limit` intervals or a query beyond its limits.
+    Raises Refused with all faults of the program or the document, LimitExceeded for more than
+    `limit` intervals or a query beyond its limits.
     """
     document = {**specification, "program": program_text, "window": max(1, to_t - from_t + 1), "step": max(1, to_t - from_t + 1), "origin": to_t}
     checked: CalculusSpecification = check(document, feed, regions)
@@ -65,7 +73,8 @@ def run_sandbox(
 
 
 def _evaluate(checked: CalculusSpecification, feed: Feed, table: pa.Table, from_t: int, to_t: int) -> Evaluation:
-    """The window of the period; like in the operator, its rows include the critical points of a synopsis."""
+    """The window of the period; like in the operator, its rows include the
+    critical points of a synopsis."""
     times = np.asarray(table["t"])
     mine = np.flatnonzero((times >= from_t) & (times <= to_t))
     mine = mine[np.argsort(times[mine], kind="stable")]
@@ -79,7 +88,8 @@ def _evaluate(checked: CalculusSpecification, feed: Feed, table: pa.Table, from_
     keyed = operator.keyed.initial(index)
     batches = rows.to_batches()
     if batches:
-        # Gaps are known when the clock has passed them: once with the rows, once with the end of the period.
+        # Gaps are known when the clock has passed them: once with the rows, once
+        # with the end of the period.
         for batch in (batches[0], batches[0].slice(0, 0)):
             emitted = operator.keyed.step(index, keyed, Batch(batch, EntityDictionary()), to_t + 1).emitted
             if emitted is not None and emitted.num_rows:

@@ -1,8 +1,11 @@
-"""Relations with compound terms as arguments, as in pow(vote(V, M)) = true: each shape is a separate relation.
+"""Relations with compound terms as arguments, as in pow(vote(V, M)) = true: each
+shape is a separate relation.
 
-Such a relation is named by its shape, `pow(vote(_, _))`, and its arguments are those in the holes, from left to right. Only reading and showing treat
-it differently from other relations. A variable is bound to a name or a number, never to a compound term. In answers the fluent is `pow` and
-the entities are `vote, V, M`: the term read from left to right, so that two shapes of one fluent differ.
+Such a relation is named by its shape, `pow(vote(_, _))`, and its arguments are those in the
+holes, from left to right. Only reading and showing treat it differently from other
+relations. A variable is bound to a name or a number, never to a compound term. In answers
+the fluent is `pow` and the entities are `vote, V, M`: the term read from left to right, so
+that two shapes of one fluent differ.
 """
 
 from __future__ import annotations
@@ -21,7 +24,8 @@ _NOWHERE = Place(0, 0)
 
 
 def is_shape(name: str) -> bool:
-    """Whether a relation's name is a shape; for a name in a text or a row: whether it could be mistaken for one."""
+    """Whether a relation's name is a shape; for a name in a text or a row: whether it
+    could be mistaken for one."""
     return _HOLE in name and _known(name) is not None
 
 
@@ -38,7 +42,8 @@ def base_name(name: str) -> str:
 
 
 def entity_template(name: str) -> list[str | None]:
-    """The entities of an answer, in order: a functor of the shape, or null for the next argument. Empty for a relation without a shape."""
+    """The entities of an answer, in order: a functor of the shape, or null for the next argument.
+    Empty for a relation without a shape."""
     return list(_prefix(_term(name)))[1:] if is_shape(name) else []
 
 
@@ -49,7 +54,8 @@ def entities_of(name: str, arguments: Sequence[str]) -> list[str]:
 
 
 def may_coincide(one: str, arity: int, other: str, other_arity: int) -> bool:
-    """Whether answers of two relations could have the same entities under one name; `one` or `other` is a shape."""
+    """Whether answers of two relations could have the same entities under one name;
+    `one` or `other` is a shape."""
     own, others = entity_template(one) or [None] * arity, entity_template(other) or [None] * other_arity
     return len(own) == len(others) and all(a is None or b is None or a == b for a, b in zip(own, others, strict=True))
 
@@ -63,7 +69,8 @@ def format_relation(name: str, arguments: Sequence[str]) -> str:
 
 
 def variable_at_term(name: str, arguments: Sequence[Term], other: str) -> Variable | None:
-    """A variable of `name(arguments)` at the position of a compound term in relation `other`, if the two match otherwise."""
+    """A variable of `name(arguments)` at the position of a compound term in relation `other`,
+    if the two match otherwise."""
     term = _fill_terms(_term(name), iter(arguments)) if is_shape(name) else Compound(name, tuple(arguments), _NOWHERE)
     found: list[Variable] = []
     return found[0] if _meets(term, _term(other), found) and found else None

@@ -1,12 +1,16 @@
-"""Distributes the relations about pairs: each relational partition computes them for its own share of their keys.
+"""Distributes the relations about pairs: each relational partition computes them for
+its own share of their keys.
 
-A **key** of a relation is a set of one or two of its arguments. A relation has a key if every rule that defines it reads other relations with keys
-only for the same entities in the key. Then all tuples about one pair depend only on its own share. Results of the keyed stage, input rows and facts
-are known to all shares. Relations that read each other are distributed together or not at all. Those that are not distributed are computed by the
-first share only; fluents of one entity that the keyed stage does not compute are computed by each share.
+A **key** of a relation is a set of one or two of its arguments. A relation has a key if every rule
+that defines it reads other relations with keys only for the same entities in the key. Then all
+tuples about one pair depend only on its own share. Results of the keyed stage, input rows and facts
+are known to all shares. Relations that read each other are distributed together or not at all.
+Those that are not distributed are computed by the first share only; fluents of one entity that the
+keyed stage does not compute are computed by each share.
 
-Open answers about pairs make entities members of dynamic domains, and these answers are in several shares. So a rule that reads members is
-distributed only if all shares know the members in another way (`members.py`).
+Open answers about pairs make entities members of dynamic domains, and these answers are in
+several shares. So a rule that reads members is distributed only if all shares know the members in
+another way (`members.py`).
 
 References: [dRTEC] 3.3 (pairing and relational processing).
 """
@@ -35,10 +39,11 @@ Key = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Sharing:
-    """`keys` of distributed relations (none: the program is in one partition); `undistributed`: relations that only the first share
-    computes, with the reason.
+    """`keys` of distributed relations (none: the program is in one partition); `undistributed`:
+    relations that only the first share computes, with the reason.
 
-    `lasting`: dynamic domains whose members all shares know, each with the number of members from which on members are never removed (`members.py`).
+    `lasting`: dynamic domains whose members all shares know, each with the number of members from
+    which on members are never removed (`members.py`).
     """
 
     keys: Mapping[Relation, Key] = field(default_factory=dict)
@@ -58,20 +63,24 @@ class Share:
         return self.number == 0 or relation not in self.sharing.undistributed
 
     def asserts(self, relation: Relation) -> bool:
-        """Whether this share asserts answers of the relation; those that every share knows are asserted by the first."""
+        """Whether this share asserts answers of the relation; those that every share knows
+        are asserted by the first."""
         return self.number == 0 or relation in self.sharing.keys
 
     def remembers(self, relation: Relation) -> bool:
-        """Whether this share keeps answers of the relation, because it asserts them or because they make entities members."""
+        """Whether this share keeps answers of the relation, because it asserts them or because
+        they make entities members."""
         return self.asserts(relation) or (relation.fluent and bool(self.sharing.lasting))
 
     def own_rows(self, relation: Relation, columns: Ints | Sequence[Ints], symbols: Symbols) -> Bools | None:
-        """Which rows are in this share; null: the relation is not distributed. `columns` are its arguments."""
+        """Which rows are in this share; null: the relation is not distributed.
+        `columns` are its arguments."""
         key = self.sharing.keys.get(relation)
         return None if key is None else self.own_keys([columns[index] for index in key], symbols)
 
     def own_keys(self, key: Sequence[Ints], symbols: Symbols) -> Bools:
-        """Which keys are in this share, by the hashes of the names in them; a missing name counts 0."""
+        """Which keys are in this share, by the hashes of the names in
+        them; a missing name counts 0."""
         total = np.zeros(len(key[0]), np.int64)
         for column in key:
             total += self._hash_remainders(column, symbols)
@@ -83,7 +92,8 @@ class Share:
         return found
 
     def sides(self, relation: Relation, entities: Ints, symbols: Symbols) -> Sides | None:
-        """For a relation of two entities: which entities form pairs that are in this share, in either order; null: all."""
+        """For a relation of two entities: which entities form pairs that are in this share,
+        in either order; null: all."""
         key = self.sharing.keys.get(relation)
         if key is None:
             return None
@@ -107,7 +117,8 @@ class Share:
 
 
 def sharing_of(plan: Plan, partitioning: Partitioning | None, outputs: Sequence[str], *, computed: bool) -> Sharing:
-    """How a program's relations are distributed; `computed`: the keyed stage has computed its part of `partitioning`."""
+    """How a program's relations are distributed; `computed`: the keyed stage has computed
+    its part of `partitioning`."""
     lasting = lasting_domains(plan, outputs)
     while True:
         sharing = _KeySearch(plan, partitioning, computed, lasting).sharing
@@ -119,7 +130,8 @@ def sharing_of(plan: Plan, partitioning: Partitioning | None, outputs: Sequence[
 
 
 class _KeySearch:
-    """Finds the keys, on the assumption that all shares know the members of the domains `lasting`."""
+    """Finds the keys, on the assumption that all shares know the members
+    of the domains `lasting`."""
 
     def __init__(self, plan: Plan, partitioning: Partitioning | None, computed: bool, lasting: Mapping[Indicator, int]) -> None:
         self.lasting = lasting
@@ -146,7 +158,8 @@ class _KeySearch:
             self.rules.setdefault(relation, []).append(rule)
 
     def _reason(self, relation: Relation) -> str:
-        """Why a relation can neither be distributed nor computed by several shares; "" if it can."""
+        """Why a relation can neither be distributed nor computed by
+        several shares; "" if it can."""
         declared = self.plan.program.groundings.get("=" + relation.name if relation.fluent else relation.name, ())
         bodies = [one.body for one in declared if len(one.terms) == relation.arity + relation.fluent]
         bodies += [conditions_of(rule) for rule in self.rules.get(relation, ())]
@@ -174,7 +187,8 @@ class _KeySearch:
         return Sharing(keys | self._input_keys(keys), undistributed, self.lasting)
 
     def _known_to_all(self) -> set[Relation]:
-        """Fluents and events of one entity that read nothing about pairs: each share computes all of them."""
+        """Fluents and events of one entity that read nothing about pairs: each
+        share computes all of them."""
         known = {one for one in self.rules if (one.arity < 2 or one in self.of_one) and one not in self.spatial and one not in self.reasons}
         while unknown := {relation for relation in known if any(one in self.spatial or self._later(one, known) for one in self._read_by(relation))}:
             known -= unknown
@@ -203,7 +217,7 @@ class _KeySearch:
             left = [relation for relation in left if relation not in component]
             yield component
 
-    # -- keys ----------------------------------------------------------------------------------------------------
+    # -- keys --------------------------------------------------------------------------------------
 
     def _keys(self, component: set[Relation]) -> dict[Relation, Key] | None:
         """A key for each relation of a component; null if there is none."""
@@ -234,7 +248,8 @@ class _KeySearch:
                 )
 
     def _input_keys(self, keys: Mapping[Relation, Key]) -> dict[Relation, Key]:
-        """Keys of lists of pairs that all shares get: a share needs only its own lists if all distributed relations read them by the same key."""
+        """Keys of lists of pairs that all shares get: a share needs only its own lists if all
+        distributed relations read them by the same key."""
         if self.plan.program.domains:
             return {}
         list_keys: dict[Relation, Key | None] = {}

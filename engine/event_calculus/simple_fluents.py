@@ -1,7 +1,9 @@
-"""Simple fluents of a window: the points that rules derive, applied to groundings, and the intervals that result by inertia.
+"""Simple fluents of a window: the points that rules derive, applied to groundings, and the
+intervals that result by inertia.
 
-A fluent's points are processed in one compiled call, for any number of points: most windows have some dozens, and each call into numpy takes longer
-than these (measured on the CAVIAR windows: 290 us a fluent by numpy, 25 compiled).
+A fluent's points are processed in one compiled call, for any number of points: most windows have
+some dozens, and each call into numpy takes longer than these (measured on the CAVIAR windows: 290
+us a fluent by numpy, 25 compiled).
 """
 
 from __future__ import annotations
@@ -50,7 +52,8 @@ class _Part:
 
 
 class Points:
-    """Collects the initiations and terminations of one simple fluent and turns them into its table."""
+    """Collects the initiations and terminations of one simple fluent and
+    turns them into its table."""
 
     def __init__(self, context: WindowContext, node: Node) -> None:
         self.context = context
@@ -61,7 +64,8 @@ class Points:
         """The initiations of each value, if a condition reads them."""
 
     def add(self, rule: PointRule, rows: Rows) -> None:
-        """Adds the rows of one rule: initiations of declared groundings open groups, all others apply to existing groups."""
+        """Adds the rows of one rule: initiations of declared groundings open groups, all others
+        apply to existing groups."""
         context = self.context
         *columns, value = [self._column(rows, term) for term in rule.terms]
         t = rows.columns[rule.time]
@@ -122,7 +126,8 @@ class Points:
         return context.groundings.filter_table("=" + self.node.name, table), SimpleCarry(*kept)
 
     def _declared(self, rows: Ints, t: Ints) -> Table:
-        """Initiations (arguments and value; their times) of declared groundings: no other is ever initiated."""
+        """Initiations (arguments and value; their times) of declared groundings:
+        no other is ever initiated."""
         first = number_rows(rows)[1]
         each = FluentTable(take_rows(rows, first), Intervals(np.arange(len(first) + 1), t[first], t[first] + self.context.kb.tick))
         declared = self.context.groundings.filter_table("=" + self.node.name, each)
@@ -130,13 +135,15 @@ class Points:
         return Table(tuple(take_rows(rows, kept)), (SYMBOL,) * len(rows), len(kept), t[kept])
 
     def begun_groundings(self, carry: SimpleCarry | None) -> Table:
-        """The arguments of all groundings that the rules so far have initiated, or that hold at the window's edge."""
+        """The arguments of all groundings that the rules so far have initiated, or that
+        hold at the window's edge."""
         before = empty_keys(self.node.arity) if carry is None else carry.keys
         keys = begun(self._concat_points()[0], before)
         return Table(tuple(keys), (SYMBOL,) * self.node.arity, keys.shape[1])
 
     def _concat_points(self) -> tuple[Ints, Ints]:
-        """All points, concatenated: rows t, kind, value, arguments; and the offset of each part. For a share those that may be its own."""
+        """All points, concatenated: rows t, kind, value, arguments; and the offset of each part.
+        For a share those that may be its own."""
         points, parts = self._points_of_all_shares()
         share, relation = self.context.share, relation_of(self.node)
         key = None if share is None else share.sharing.keys.get(relation)
@@ -169,7 +176,8 @@ class Points:
         return np.ascontiguousarray(np.array(rows, np.int64).reshape(len(deadlines), 3).T)
 
     def _delays(self, deadlines: Sequence[Deadline], points: Ints, carry: SimpleCarry) -> Ints:
-        """For each grounding and each deadline its duration; 0 if the deadline does not apply to the grounding."""
+        """For each grounding and each deadline its duration; 0 if the deadline does
+        not apply to the grounding."""
         if not deadlines:
             return _NO_DELAYS
         keys = begun(points, carry.keys)
@@ -188,7 +196,8 @@ class Points:
         return delays
 
     def _undeclared(self, keys: Ints, value: Term) -> Ints:
-        """The groundings that are not declared with this value, if some groundings are declared with it."""
+        """The groundings that are not declared with this value, if some
+        groundings are declared with it."""
         context = self.context
         name = "=" + self.node.name
         if name not in context.plan.program.groundings:

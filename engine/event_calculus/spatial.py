@@ -1,4 +1,5 @@
-"""Spatial input fluents from positions: candidate pairs are found by (time slot, cell) buckets instead of by all pairs."""
+"""Spatial input fluents from positions: candidate pairs are found by (time slot, cell)
+buckets instead of by all pairs."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ class Positions(NamedTuple):
 
 
 class Sides(NamedTuple):
-    """Which pairs of samples are tested: `of`: the group of each sample; `meet[g, h]`: whether samples of groups g and h form pairs (symmetric)."""
+    """Which pairs of samples are tested: `of`: the group of each sample; `meet[g, h]`: whether
+    samples of groups g and h form pairs (symmetric)."""
 
     of: Ints
     meet: Bools
@@ -58,8 +60,9 @@ def all_pairs(samples: Positions) -> Sides:
 
 @dataclass(frozen=True)
 class Meetings:
-    """Pairs of samples of different entities within reach: `of` is the position of the entities in `pairs` (2, pairs), which has the lesser code
-    first; [s, e) is when a meeting counts; and `distance`. `examined` counts distance tests.
+    """Pairs of samples of different entities within reach: `of` is the position of the entities in
+    `pairs` (2, pairs), which has the lesser code first; [s, e) is when a meeting counts; and
+    `distance`. `examined` counts distance tests.
     """
 
     pairs: Ints
@@ -72,9 +75,11 @@ class Meetings:
 
 @jit
 def _contacts(samples: Positions, slot: Ints, sides: Sides, reach_x: float, reach_y: float, left: Ints, right: Ints) -> tuple[int, int]:
-    """Pairs of samples of one slot, of different entities and of groups that meet, with |dx| <= reach_x and |dy| <= reach_y. Samples sorted by slot.
+    """Pairs of samples of one slot, of different entities and of groups that meet, with |dx| <=
+    reach_x and |dy| <= reach_y. Samples sorted by slot.
 
-    They are written to `left` and `right` as far as there is room. Returns the number of pairs, and of tests.
+    They are written to `left` and `right` as far as there is room. Returns the
+    number of pairs, and of tests.
     """
     (entity, _, x, y), (group, meet) = samples, sides
     cell_x, cell_y = reach_x * 1.000001, reach_y * 1.000001
@@ -101,7 +106,8 @@ def _contacts(samples: Positions, slot: Ints, sides: Sides, reach_x: float, reac
                 if not meet[own, other]:
                     continue
                 at = ordered[p] + (other - own) * cells
-                # The rest of the own cell, then the following half of the neighbourhood: each pair of cells once.
+                # The rest of the own cell, then the following half of the
+                # neighbourhood: each pair of cells once.
                 for part in range(2):
                     if part == 1:
                         q = np.searchsorted(ordered, at + height - 1)
@@ -134,8 +140,10 @@ def _pairs(samples: Positions, slot: Ints, sides: Sides, reach_x: float, reach_y
 
 
 def contacts(samples: Positions, tick: int, query_time: int, limits: Sequence[float], geographic: bool, sides: Sides | None = None) -> Meetings:
-    """Pairs of samples at one time, of the `sides` that meet, at most the greatest of the `limits` apart (closed): in metres on a geographic feed,
-    else in the feed's unit. Distances are exact enough to be compared with any of the limits. Each counts for one `tick`, at `query_time` for ever.
+    """Pairs of samples at one time, of the `sides` that meet, at most the greatest of the
+    `limits` apart (closed): in metres on a geographic feed, else in the feed's unit.
+    Distances are exact enough to be compared with any of the limits. Each counts for one
+    `tick`, at `query_time` for ever.
     """
     sides = all_pairs(samples) if sides is None else sides
     left, right, distance, examined = _near(samples, samples.t, sides, limits, geographic)
@@ -154,18 +162,21 @@ def _pairs_of(samples: Positions, left: Ints, right: Ints) -> tuple[Ints, Ints]:
 
 
 def _near(samples: Positions, slot: Ints, sides: Sides, limits: Sequence[float], geographic: bool) -> tuple[Ints, Ints, Floats, int]:
-    """Samples of one slot, of different entities, that may be within reach, with their distances; sorted by slot."""
+    """Samples of one slot, of different entities, that may be within reach, with their
+    distances; sorted by slot."""
     x, y, reach = samples.x, samples.y, max(limits)
     if not geographic:
         left, right, examined = _pairs(samples, slot, sides, reach, reach)
-        # hypot is exact if coordinates and distance are whole numbers (3-4-5), so the border is included exactly.
+        # hypot is exact if coordinates and distance are whole numbers (3-4-5), so the
+        # border is included exactly.
         return left, right, _plane(x, y, left, right), examined
     left, right, examined = _around(samples, slot, sides, *_reach(y, reach))
     return left, right, _geodesic_near(x[left], y[left], x[right], y[right], limits), examined
 
 
 def _around(samples: Positions, slot: Ints, sides: Sides, reach_x: float, reach_y: float) -> tuple[Ints, Ints, int]:
-    """`_pairs` in degrees: samples a little west of the antimeridian are also entered east of it, as those they may be near."""
+    """`_pairs` in degrees: samples a little west of the antimeridian are also entered east of it,
+    as those they may be near."""
     n, over = len(slot), np.flatnonzero(samples.x > 180.0 - reach_x)
     if reach_x >= 180.0 or not len(over):
         return _pairs(samples, slot, sides, reach_x, reach_y)
@@ -181,10 +192,12 @@ def _around(samples: Positions, slot: Ints, sides: Sides, reach_x: float, reach_
 
 
 def meetings(samples: Positions, slot: int, query_time: int, limits: Sequence[float], geographic: bool, sides: Sides | None = None) -> Meetings:
-    """All pairs of samples less than `slot` apart in time and at most the greatest of the `limits` in space, of the `sides` that meet. Each counts
-    from the later sample until the earlier one is a slot old; an interval that ends after `query_time` is open.
+    """All pairs of samples less than `slot` apart in time and at most the greatest of the `limits`
+    in space, of the `sides` that meet. Each counts from the later sample until the earlier one is a
+    slot old; an interval that ends after `query_time` is open.
     """
-    # Samples less than a slot apart are in one slot or in two neighbouring ones: each is entered in its own slot and, as an earlier one, in the next.
+    # Samples less than a slot apart are in one slot or in two neighbouring ones: each is entered in
+    # its own slot and, as an earlier one, in the next.
     n = len(samples.t)
     own = samples.t // slot
     order = np.argsort(np.concatenate((own, own + 1)), kind="stable")
@@ -218,21 +231,24 @@ def _plane(x: Floats, y: Floats, left: Ints, right: Ints) -> Floats:
 
 
 def _reach(latitude: Floats, reach: float) -> tuple[float, float]:
-    """Degrees of longitude and latitude that certainly cover `reach` metres; all longitudes where that may be over a pole."""
+    """Degrees of longitude and latitude that certainly cover `reach` metres; all longitudes
+    where that may be over a pole."""
     widest = float(np.abs(latitude).max()) + reach / 110_000 if len(latitude) else 0.0
     return reach / (111_000 * np.cos(np.radians(widest))) if widest < 89.9 else 360.0, reach / 110_000
 
 
 @cache
 def _geod() -> Geod:
-    # Imported only for programs with distances on the sphere: the import takes a fifth of the start of a short run.
+    # Imported only for programs with distances on the sphere: the import takes a fifth of
+    # the start of a short run.
     from pyproj import Geod
 
     return Geod(ellps="WGS84")
 
 
 def _geodesic_near(lon1: Floats, lat1: Floats, lon2: Floats, lat2: Floats, limits: Sequence[float]) -> Floats:
-    """Distances in metres: by the sphere if that decides (its error is below 0.6 %), by the ellipsoid near one of the limits."""
+    """Distances in metres: by the sphere if that decides (its error is below 0.6 %), by the
+    ellipsoid near one of the limits."""
     metres = np.asarray(distance_m(lon1, lat1, lon2, lat2), np.float64)
     near_limit = np.logical_or.reduce([np.abs(metres - limit) <= 0.01 * limit for limit in limits])
     if near_limit.any():
@@ -241,7 +257,8 @@ def _geodesic_near(lon1: Floats, lat1: Floats, lon2: Floats, lat2: Floats, limit
 
 
 def stays(samples: Positions, areas: Sequence[tuple[int | None, Area]], longest: int, query_time: int, value: int) -> FluentTable:
-    """Intervals in which entities are inside areas: from a sample inside to the entity's next sample, at most `longest`.
+    """Intervals in which entities are inside areas: from a sample inside to the entity's next
+    sample, at most `longest`.
 
     `areas` pairs the code of the area argument (null: the fluent has none) with the region.
     """

@@ -35,8 +35,9 @@ MAX_AREAS = 500
 class CalculusSpecification:
     """A checked program with its inputs, outputs and windows.
 
-    `arrival`: the column with a row's time of arrival, or null. `synopsis`: how critical points are derived from positions, or null. `distributed`:
-    the partitions of a job share the program's work; else it is in one of them. `notices` name the parts of the program that change no answer.
+    `arrival`: the column with a row's time of arrival, or null. `synopsis`: how critical points are
+    derived from positions, or null. `distributed`: the partitions of a job share the program's
+    work; else it is in one of them. `notices` name the parts of the program that change no answer.
     """
 
     name: str
@@ -55,7 +56,8 @@ class CalculusSpecification:
 
 
 def check(document: Mapping[str, Any], context: Context) -> CalculusSpecification | None:
-    """The checked specification; faults of the program have the pointer /program and name line and column."""
+    """The checked specification; faults of the program have the pointer /program
+    and name line and column."""
     context.object(
         document, required=["program", "window", "step"],
         optional=[*COMMON_KEYS, "outputs", "origin", "dialect", "edge", "grounding", "inputs", "arrival", "areas", "synopsis", "distributed"],
@@ -146,8 +148,8 @@ def _inputs(value: Any, context: Context) -> dict[str, InputSpec]:
             for place, column in enumerate(here.at("args").items(given["args"], most=8, what=Message("columns")))
         ]
         kind = here.at("fluent").choice(given["fluent"], tuple(KINDS)) if "fluent" in given else None
-        # An event with a column that the feed does not have is reported once, not as an unknown event, too. A fluent may be a misspelt one of
-        # the program's own: then that is reported.
+        # An event with a column that the feed does not have is reported once, not as an unknown
+        # event, too. A fluent may be a misspelt one of the program's own: then that is reported.
         if isinstance(given["args"], list) and (kind is None or None not in columns):
             found[name] = InputSpec(name, tuple(column or "" for column in columns), KINDS[kind] if kind else EVENT)
     return found
@@ -164,7 +166,8 @@ def _program(text: str, declared: Mapping[str, InputSpec], regions: Iterable[str
 
 
 def _all_inputs(program: Program, declared: Mapping[str, InputSpec], context: Context) -> tuple[InputSpec, ...]:
-    """The declared inputs, and the undeclared ones that the program names, with arguments entity, entity2, ..."""
+    """The declared inputs, and the undeclared ones that the program names, with
+    arguments entity, entity2, ..."""
     found = dict(declared)
     for (name, arity), kind in program.inputs.items():
         if name in found:
@@ -234,7 +237,8 @@ def area_names(program: Program) -> set[str]:
 
 
 def region_names_in_text(document: Mapping[str, Any]) -> set[str]:
-    """The names of regions in the program of a document that may be faulty; empty if it cannot be read."""
+    """The names of regions in the program of a document that may be faulty;
+    empty if it cannot be read."""
     program = _readable(document)
     return set() if program is None else area_names(program)
 
@@ -245,21 +249,23 @@ def with_regions(document: Mapping[str, Any], regions: Mapping[str, Any]) -> dic
 
 
 def kinds_of(document: Mapping[str, Any]) -> list[str]:
-    """The names of the outputs of a document that may be faulty or have none; empty if its program cannot be read."""
+    """The names of the outputs of a document that may be faulty or have none; empty if
+    its program cannot be read."""
     outputs = document["outputs"] if "outputs" in document else _outputs_of(json.dumps(document))
     return sorted({str(output).split("/")[0].split("(")[0] for output in outputs})
 
 
 @lru_cache(maxsize=500)
 def _outputs_of(document: str) -> tuple[str, ...]:
-    """The outputs of a program's text, cached, because reading takes milliseconds and a list shows many programs."""
+    """The outputs of a program's text, cached, because reading takes milliseconds and a
+    list shows many programs."""
     program = _readable(json.loads(document))
     return () if program is None else _default_outputs(program)
 
 
 def notices_of(document: Mapping[str, Any], feed: Feed) -> list[str]:
-    """The parts of a document's program that change no answer, each with its place, and a window that is too short for late rows; empty if the
-    program cannot be read.
+    """The parts of a document's program that change no answer, each with its place, and a window
+    that is too short for late rows; empty if the program cannot be read.
     """
     program = _readable(document)
     return [] if program is None else [*_notices(document, program), *_short_window(_settings(document, Context(feed, {})), feed)]

@@ -1,4 +1,5 @@
-"""impliedSpeedBelow: selects intervals by the entity's implied speed between its position at the start and its position at the end."""
+"""impliedSpeedBelow: selects intervals by the entity's implied speed between its position at the
+start and its position at the end."""
 
 from __future__ import annotations
 
@@ -17,19 +18,22 @@ from engine.event_calculus.terms import Term
 class Speeds:
     """The speeds of one window.
 
-    An open interval counts as slow (speed 0), so a delay is asserted while it lasts. If it ends and was not slow after all, the whole interval is
-    retracted, also its part before the window: the context's `retracted` gets these wrong assertions, by fluent.
+    An open interval counts as slow (speed 0), so a delay is asserted while it lasts. If it ends and
+    was not slow after all, the whole interval is retracted, also its part before the window: the
+    context's `retracted` gets these wrong assertions, by fluent.
     """
 
     def __init__(self, context: WindowContext) -> None:
         self.context = context
 
     def slower(self, rule: IntervalRule, rows: Rows, construct: Construct, lists: Intervals) -> Intervals:
-        """Intervals whose speed from the position at their start event to the position at their end event is below the amount.
+        """Intervals whose speed from the position at their start event to the position at their end
+        event is below the amount.
 
-        Positions are the events `position` (entity, longitude, latitude) at start - tick and end - tick; an interval with an unknown
-        position is left out, an open one with a known start position has speed 0. Metres per unit of t; great circle, R = 6371.0088 km.
-        With exact edges the start and its position are carried across the window's edge.
+        Positions are the events `position` (entity, longitude, latitude) at start - tick and end -
+        tick; an interval with an unknown position is left out, an open one with a known start
+        position has speed 0. Metres per unit of t; great circle, R = 6371.0088 km. With exact edges
+        the start and its position are carried across the window's edge.
         """
         assert construct.position is not None and construct.amount is not None
         context = self.context
@@ -69,7 +73,8 @@ class Speeds:
         return found
 
     def _retract(self, rule: IntervalRule, rows: Rows, construct: Construct, owner: Ints, s: Ints) -> None:
-        """Notes the part before the window of intervals that a rule asserted while they were open; only if no other rule derives the fluent."""
+        """Notes the part before the window of intervals that a rule asserted while they were open;
+        only if no other rule derives the fluent."""
         plan = self.context.plan
         if not len(owner) or construct.out != rule.out or plan.has_other_rules(rule):
             return

@@ -34,12 +34,15 @@ class Settings:
 class WindowState:
     """The state of a query between two query times.
 
-    `rows` have arrived by the last query time, `waiting` after it; `first_time` is the t of the first row that arrived (with `initially`: read or
-    not), `earliest` the least t of the feed's rows that had arrived by the last query time, including those that no rule reads, and `beginnings` the
-    (arrived, t) of later rows with a lesser one; `last_query` is the last query time decided; `clock` the feed's clock. NEVER means none.
-    `idle` counts consecutive query times without rows. `local_results`: the lists of the keyed stage, if the program is divided. `share`: the share
-    of the distributed relations in this state. `members`: those of domains at the last query time (codes), if pairs are shared out.
-    `looked_at`: a query time whose rows have been counted although the clock has not passed it; it is decided again.
+    `rows` have arrived by the last query time, `waiting` after it; `first_time` is the t of the
+    first row that arrived (with `initially`: read or not), `earliest` the least t of the feed's
+    rows that had arrived by the last query time, including those that no rule reads, and
+    `beginnings` the (arrived, t) of later rows with a lesser one; `last_query` is the last query
+    time decided; `clock` the feed's clock. NEVER means none. `idle` counts consecutive query times
+    without rows. `local_results`: the lists of the keyed stage, if the program is divided. `share`:
+    the share of the distributed relations in this state. `members`: those of domains at the last
+    query time (codes), if pairs are shared out. `looked_at`: a query time whose rows have been
+    counted although the clock has not passed it; it is decided again.
     """
 
     symbols: Symbols

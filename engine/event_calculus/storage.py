@@ -85,7 +85,8 @@ def _rows(parts: list[InputRows], writer: _Writer) -> list[Any]:
 
 
 def load_state(data: bytes) -> list[WindowState]:
-    """The inverse of `dump_state`. Raises ValueError for states of another version of this program."""
+    """The inverse of `dump_state`. Raises ValueError for states of another version of this
+    program."""
     with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
         described = json.loads(arrays["text"].tobytes())
         if not isinstance(described, dict) or described["version"] != VERSION:

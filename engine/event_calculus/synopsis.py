@@ -1,21 +1,26 @@
 """Trajectory synopsis: critical points of each entity's track, derived from its position reports.
 
-This is a separate stage before the windows, so that programs written for critical points run on a feed of positions. It processes an entity's reports
-in order of (t, arrival), each when the watermark has passed it, and emits at the report's t:
+This is a separate stage before the windows, so that programs written for critical points run on a
+feed of positions. It processes an entity's reports in order of (t, arrival), each when the
+watermark has passed it, and emits at the report's t:
 
-| event | when |
-| --- | --- |
-| `gap_end(V)` | first report, and each report more than `gap` after the one before; resets the state of speed, course and areas |
-| `gap_start(V)` | last report before a silence of more than `gap` (known only when `gap` has passed; its t is the report's) |
-| `stop_start/_end(V)` | speed <= `stop` begins or ends to hold |
-| `slow_motion_start/_end(V)` | `stop` < speed <= `slow` begins or ends to hold |
-| `change_in_speed_start/_end(V)` | abs(speed - m) / max(m, 0.1) > `change` and max(speed, m) > `stop`, m the mean of the (up to) 5 speeds before |
-| `change_in_heading(V)` | the course turned by more than `turn` degrees since the report before, both speeds > `stop` |
-| `entersArea/leavesArea(V, Area)` | a region holds the position (border included) and did not, or the other way round |
-| `velocity(V, Speed, Course, Heading)`, `coord(V, X, Y)` | with each report at which one of the above happens, else with every `keep`-th |
+- `gap_end(V)`: first report, and each report more than `gap` after the one before; resets the state
+  of speed, course and areas
+- `gap_start(V)`: last report before a silence of more than `gap` (known only when `gap` has passed;
+  its t is the report's)
+- `stop_start/_end(V)`: speed <= `stop` begins or ends to hold
+- `slow_motion_start/_end(V)`: `stop` < speed <= `slow` begins or ends to hold
+- `change_in_speed_start/_end(V)`: abs(speed - m) / max(m, 0.1) > `change` and max(speed, m) >
+  `stop`, m the mean of the (up to) 5 speeds before
+- `change_in_heading(V)`: the course turned by more than `turn` degrees since the report before,
+  both speeds > `stop`
+- `entersArea/leavesArea(V, Area)`: a region holds the position (border included) and did not, or
+  the other way round
+- `velocity(V, Speed, Course, Heading)`, `coord(V, X, Y)`: with each report at which one of the
+  above happens, else with every `keep`-th
 
-A report without a speed does not change the state of speed and course, one without a course not that of turns. A state that a gap resets has no end
-event.
+A report without a speed does not change the state of speed and course, one without a course not
+that of turns. A state that a gap resets has no end event.
 
 References: the rules by which the SDEs of RTEC's maritime example are made; [dRTEC] 4.2.
 """
@@ -64,7 +69,8 @@ _NUMERIC = (ColumnType.FLOAT, ColumnType.INT)
 
 @dataclass(frozen=True)
 class SynopsisSpec:
-    """The columns of a report's values, and the thresholds: `gap` in the unit of t, speeds in the feed's unit, `turn` in degrees."""
+    """The columns of a report's values, and the thresholds: `gap` in the unit of t, speeds in the
+    feed's unit, `turn` in degrees."""
 
     event: str
     speed: str
@@ -111,10 +117,12 @@ def _areas(value: Any, context: Context) -> dict[str, Region]:
 
 @dataclass
 class SynopsisState:
-    """For each entity (by its index in `names`) the values that the next report is compared with, and the reports that still wait for the watermark.
+    """For each entity (by its index in `names`) the values that the next report is compared with,
+    and the reports that still wait for the watermark.
 
-    `ints`: t of the last report, how many speeds are kept, reports since one was kept, 1 if the last one was, flags (1 stopped, 2 slow, 4 changing,
-    8 silent). `floats`: x, y, speed, course and heading of the last report, speed and course of the last one with a course, five speeds.
+    `ints`: t of the last report, how many speeds are kept, reports since one was kept, 1 if the
+    last one was, flags (1 stopped, 2 slow, 4 changing, 8 silent). `floats`: x, y, speed, course and
+    heading of the last report, speed and course of the last one with a course, five speeds.
     """
 
     names: Symbols = field(default_factory=Symbols)
@@ -149,9 +157,11 @@ _ARRAYS = ("ints", "floats", "inside", "pending_ints", "pending_floats")
 
 
 def synopsis_step(spec: SynopsisSpec, state: SynopsisState, batch: Batch, mine: Bools, watermark: int, lateness: int) -> pa.RecordBatch | None:
-    """Adds the reports marked in `mine` and returns the events that are certain: those of reports before `watermark`.
+    """Adds the reports marked in `mine` and returns the events that are certain: those of
+    reports before `watermark`.
 
-    An event's arrival is when the feed's clock has passed its t by more than the lateness (for a gap: and the gap), so it depends only on the rows.
+    An event's arrival is when the feed's clock has passed its t by more than the lateness (for a
+    gap: and the gap), so it depends only on the rows.
     """
     _take(spec, state, batch, mine)
     order = np.lexsort((state.pending_ints[:, 2], state.pending_ints[:, 1]))
@@ -180,7 +190,8 @@ def _take(spec: SynopsisSpec, state: SynopsisState, batch: Batch, mine: Bools) -
 
 
 def _events(spec: SynopsisSpec, state: SynopsisState, event_ints: Ints, event_floats: Floats, lateness: int) -> pa.RecordBatch:
-    """The events as rows: `event_ints` has kind, entity, t, area (-1: none) and the time of certainty."""
+    """The events as rows: `event_ints` has kind, entity, t, area (-1: none)
+    and the time of certainty."""
     areas = pa.array([*spec.areas, None], pa.string())
     kinds, t = event_ints[:, 0], event_ints[:, 2]
     numbers = {name: pa.array(event_floats[:, place], pa.float64(), from_pandas=True) for place, name in enumerate((X, Y, SPEED, COURSE, HEADING))}
@@ -202,7 +213,8 @@ def _events(spec: SynopsisSpec, state: SynopsisState, event_ints: Ints, event_fl
 def _points(
     reports: Ints, values: Floats, inside: Bools, ints: Ints, floats: Floats, held: Bools, limits: Floats, gap: int, keep: int, watermark: int
 ) -> tuple[Ints, Floats]:
-    """Critical points of reports (entity, t, seq; sorted by t) with values (x, y, speed, course, heading). Updates the state."""
+    """Critical points of reports (entity, t, seq; sorted by t) with values (x, y, speed, course,
+    heading). Updates the state."""
     event_ints, event_floats = np.empty((64, 5), np.int64), np.empty((64, 5))
     k = 0
     areas = inside.shape[1]
@@ -239,7 +251,8 @@ def _points(
 
 @kernel(inline=True)
 def _changes_of_motion(event_ints: Ints, event_floats: Floats, k: int, entity: int, ints: Ints, floats: Floats, limits: Floats) -> int:
-    """Writes what the speed and the course of the entity's last report change, and remembers them."""
+    """Writes what the speed and the course of the entity's last report
+    change, and remembers them."""
     t, speed, course = ints[entity, 0], floats[entity, 2], floats[entity, 3]
     stop, slow, change, turn = limits
     n = ints[entity, 1]
@@ -288,7 +301,8 @@ def _keep(event_ints: Ints, event_floats: Floats, k: int, entity: int, ints: Int
 
 @jit
 def _silence(event_ints: Ints, event_floats: Floats, k: int, entity: int, ints: Ints, floats: Floats, gap: int) -> int:
-    """Writes gap_start at the entity's last report, once, and keeps the report if it was not kept."""
+    """Writes gap_start at the entity's last report, once, and keeps the
+    report if it was not kept."""
     if ints[entity, 0] == _NEVER or ints[entity, 4] & 8:
         return k
     certain = ints[entity, 0] + gap

@@ -99,7 +99,8 @@ class Assignment:
 
 @dataclass(frozen=True)
 class Negation:
-    """Negation as failure: `body` cannot be satisfied; variables that occur nowhere else are local to it."""
+    """Negation as failure: `body` cannot be satisfied; variables that occur
+    nowhere else are local to it."""
 
     body: tuple[Literal, ...]
     place: Place = field(compare=False)
@@ -107,7 +108,8 @@ class Negation:
 
 @dataclass(frozen=True)
 class Initiated:
-    """initiatedAt(F=V, _, time, _): a rule or a deadline initiates F=V at that time, even if it holds already."""
+    """initiatedAt(F=V, _, time, _): a rule or a deadline initiates F=V at that time,
+    even if it holds already."""
 
     fluent: FluentPattern
     time: str
@@ -116,7 +118,8 @@ class Initiated:
 
 @dataclass(frozen=True)
 class Count:
-    """findall(variable, body, L), length(L, number): the number of values of the variable that satisfy the body.
+    """findall(variable, body, L), length(L, number): the number of values of the
+    variable that satisfy the body.
 
     Variables that occur nowhere else are local.
     """
@@ -129,7 +132,8 @@ class Count:
 
 @dataclass(frozen=True)
 class Declared:
-    """Binds the variables that a head leaves open to its groundings: declared ones, or, if none is declared, those that have begun.
+    """Binds the variables that a head leaves open to its groundings: declared ones, or, if none is
+    declared, those that have begun.
 
     `name` is the key of the groundings; the key of a fluent begins with '='.
     """
@@ -155,10 +159,11 @@ class Retrieve:
 class Construct:
     """An interval construct: `operator(inputs..., out)`.
 
-    union_all, intersect_all: `inputs`. relative_complement_all: inputs[0] minus the rest. complement_all: complement of the
-    union of inputs. longer_than (intDurGreater): `amount` is the duration. allen: `relation`, two inputs and `mode`.
-    slower_than (impliedSpeedBelow): `position` names the event with positions, `amount` is in metres per unit of t. `satisfied`: by allen's sixth
-    argument some pair must (or none may) be in the relation; null: this is not checked.
+    union_all, intersect_all: `inputs`. relative_complement_all: inputs[0] minus the rest.
+    complement_all: complement of the union of inputs. longer_than (intDurGreater): `amount` is the
+    duration. allen: `relation`, two inputs and `mode`. slower_than (impliedSpeedBelow): `position`
+    names the event with positions, `amount` is in metres per unit of t. `satisfied`: by allen's
+    sixth argument some pair must (or none may) be in the relation; null: this is not checked.
     """
 
     operator: str
@@ -186,7 +191,8 @@ IntervalLiteral = Retrieve | Construct | NonEmpty
 
 @dataclass(frozen=True)
 class PointRule:
-    """initiatedAt, terminatedAt or happensAt: `body` in an order in which every literal can be evaluated."""
+    """initiatedAt, terminatedAt or happensAt: `body` in an order in which every
+    literal can be evaluated."""
 
     kind: Choice["initiate", "terminate", "event"]
     name: str
@@ -203,7 +209,8 @@ class PointRule:
 
 @dataclass(frozen=True)
 class Initially:
-    """initially(F=V): holds from the beginning of time; `body`: facts, comparisons and arithmetic, in an order in which it can be evaluated."""
+    """initially(F=V): holds from the beginning of time; `body`: facts, comparisons and arithmetic,
+    in an order in which it can be evaluated."""
 
     fluent: FluentPattern
     body: tuple[Literal, ...]
@@ -216,7 +223,8 @@ class Initially:
 
 @dataclass(frozen=True)
 class IntervalRule:
-    """holdsFor: `intervals` in order, `conditions` over the arguments; `out` names the list that is the answer."""
+    """holdsFor: `intervals` in order, `conditions` over the arguments; `out` names
+    the list that is the answer."""
 
     head: FluentPattern
     intervals: tuple[IntervalLiteral, ...]
@@ -228,7 +236,8 @@ class IntervalRule:
 
 @dataclass(frozen=True)
 class Grounding:
-    """grounding(pattern) :- body: the possible arguments of the pattern; body consists of domains, facts and comparisons."""
+    """grounding(pattern) :- body: the possible arguments of the pattern; body consists of
+    domains, facts and comparisons."""
 
     name: str
     terms: tuple[Term, ...]
@@ -238,8 +247,9 @@ class Grounding:
 
 @dataclass(frozen=True)
 class Deadline:
-    """fi(F=before, F=after, D) of some groundings: `rows` are the constants of their arguments (in the same places in all rows; null elsewhere: any)
-    and their D in the unit of t; no two rows have the same constants. `extends`: p(F=before).
+    """fi(F=before, F=after, D) of some groundings: `rows` are the constants of their arguments (in
+    the same places in all rows; null elsewhere: any) and their D in the unit of t; no two rows have
+    the same constants. `extends`: p(F=before).
     """
 
     fluent: Indicator
@@ -264,8 +274,9 @@ class Deadline:
 class SpatialFluent:
     """An input fluent that the engine computes from positions.
 
-    distance: `amount` is the greatest distance, pairs at one tick. proximity: the same by time slots of `slot` ticks.
-    inside: `region` names a stored region, or a table of (name, region) facts; a sample counts for at most `slot` ticks.
+    distance: `amount` is the greatest distance, pairs at one tick. proximity: the same by time
+    slots of `slot` ticks. inside: `region` names a stored region, or a table of (name, region)
+    facts; a sample counts for at most `slot` ticks.
     """
 
     fluent: FluentPattern

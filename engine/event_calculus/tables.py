@@ -1,4 +1,5 @@
-"""Relations: columns of equal length. A column contains symbols (int64 codes), numbers (float64) or times (int64)."""
+"""Relations: columns of equal length. A column contains symbols (int64 codes), numbers
+(float64) or times (int64)."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ def symbol_name(term: Atom | Number) -> str:
 class Symbols:
     """Names and their codes, dense from 0 in order of first appearance, never reused.
 
-    `numbers[c]` is name c as a number (NaN: it is none), so that a symbol can be compared with numbers.
+    `numbers[c]` is name c as a number (NaN: it is none), so that a symbol can
+    be compared with numbers.
     """
 
     def __init__(self, names: Iterable[str] = ()) -> None:
@@ -55,7 +57,8 @@ class Symbols:
 
     @property
     def ranks(self) -> Ints:
-        """Each code's rank in the standard order of terms: numbers by value, then names alphabetically."""
+        """Each code's rank in the standard order of terms: numbers by value,
+        then names alphabetically."""
         if len(self._ranks) < len(self.names):
             # New names are few, and sorting nearly sorted names takes linear time.
             self._order.extend(range(len(self._order), len(self.names)))
@@ -87,7 +90,8 @@ class Symbols:
         return code
 
     def encode(self, column: pa.Array) -> Ints:
-        """Codes of an Arrow column (-1 for null); numbers and booleans get their names in the language."""
+        """Codes of an Arrow column (-1 for null); numbers and booleans get
+        their names in the language."""
         if isinstance(column, pa.ChunkedArray):
             column = column.combine_chunks()
         if pa.types.is_null(column.type):
@@ -131,7 +135,8 @@ def _text(value: object) -> str:
 
 @dataclass(frozen=True)
 class Table:
-    """A relation without names: columns with their kinds, and a time for each row if it is a relation over time points."""
+    """A relation without names: columns with their kinds, and a time for each row if it is a
+    relation over time points."""
 
     columns: tuple[Column, ...]
     kinds: tuple[str, ...]
@@ -141,7 +146,8 @@ class Table:
 
 @dataclass(frozen=True)
 class FluentTable:
-    """Lists of maximal intervals of a fluent: `keys` (arguments, then value; lists) are symbol codes, one column for each list.
+    """Lists of maximal intervals of a fluent: `keys` (arguments, then value; lists) are symbol
+    codes, one column for each list.
 
     No two lists have the same key.
     """
@@ -174,8 +180,9 @@ class FluentTable:
 
 
 def facts_table(rows: Sequence[tuple[Term, ...]], symbols: Symbols) -> Table:
-    """Background knowledge as symbols; for comparisons their numbers are looked up. (Measured with the numbers of 6,000 vessels: converting numbers
-    to symbols for every join took two thirds of a window.)"""
+    """Background knowledge as symbols; for comparisons their numbers are looked up.
+    (Measured with the numbers of 6,000 vessels: converting numbers to symbols for every join
+    took two thirds of a window.)"""
     codes = [[symbols.term(term) for term in column if isinstance(term, Atom | Number)] for column in zip(*rows, strict=True)]
     return Table(tuple(np.array(column, np.int64) for column in codes), (SYMBOL,) * len(rows[0]), len(rows))
 
@@ -197,7 +204,8 @@ def empty_fluent(width: int) -> FluentTable:
 
 
 def group_by_key(keys: Ints, lists: Intervals) -> FluentTable:
-    """The table of lists, several of which may have one key: these are united; empty ones are left out."""
+    """The table of lists, several of which may have one key: these are
+    united; empty ones are left out."""
     return group_intervals(take_rows(keys, lists.owners()), lists.s, lists.e)
 
 
@@ -217,7 +225,8 @@ def union_tables(parts: Sequence[FluentTable], width: int) -> FluentTable:
 
 
 def concat_tables(filled: Sequence[FluentTable]) -> FluentTable:
-    """The lists of several tables, concatenated; their keys differ, or equal ones are united later."""
+    """The lists of several tables, concatenated; their keys differ, or
+    equal ones are united later."""
     if len(filled) == 1:
         return filled[0]
     offsets = np.cumsum([0, *(len(part.lists.s) for part in filled)])

@@ -28,7 +28,8 @@ class Atom:
 
 @dataclass(frozen=True)
 class Number:
-    """`text` is the number as written: it is the symbol's name if the number is used as an identifier."""
+    """`text` is the number as written: it is the symbol's name if the number
+    is used as an identifier."""
 
     value: float
     text: str
@@ -39,7 +40,8 @@ class Number:
 
 
 def is_span(value: float) -> bool:
-    """Whether a number can be a span of time: whole, positive, and so small that times plus it do not overflow."""
+    """Whether a number can be a span of time: whole, positive, and so small that
+    times plus it do not overflow."""
     return 0 < value < 1 << 60 and value == int(value)
 
 
@@ -92,7 +94,8 @@ CONJUNCTION, DISJUNCTION, NEGATION, CUT = ",", ";", "\\+", "!"
 
 @dataclass(frozen=True)
 class Clause:
-    """`head :- body.`; `head` is null for a directive, `body` is null for a fact. `end` is the place of its full stop."""
+    """`head :- body.`; `head` is null for a directive, `body` is null for a fact. `end` is
+    the place of its full stop."""
 
     head: Term | None
     body: Term | None

@@ -1,4 +1,5 @@
-"""The inputs of a window's rules: tables of input events and fluents, background knowledge, domains, spatial fluents.
+"""The inputs of a window's rules: tables of input events and fluents, background knowledge,
+domains, spatial fluents.
 
 References: [dRTEC] 3 (indexing, dynamic grounding); specification 5.6.
 """
@@ -52,8 +53,8 @@ class WindowInputs:
         self.positions = frozenset(one.position for one in plan.program.spatial)
 
     def fill(self, evaluation: Evaluation, seen: Mapping[Indicator, InputRows], state: WindowState, lists: Lists | None = None) -> None:
-        """Sets all tables that the rules of an evaluation read. `seen`: the window's rows, and earlier positions that still count in it; `lists`: the
-        results of the keyed stage."""
+        """Sets all tables that the rules of an evaluation read. `seen`: the window's rows, and
+        earlier positions that still count in it; `lists`: the results of the keyed stage."""
         counted = {indicator: self._rows_in_window(indicator, rows, evaluation.bounds) for indicator, rows in seen.items()}
         keys = self._inputs(evaluation, counted)
         if state.facts is None:
@@ -73,7 +74,8 @@ class WindowInputs:
         return rows.after(bounds.rows_after) if indicator[0] in self.positions and self.reach_back(indicator[0]) else rows
 
     def _inputs(self, evaluation: Evaluation, counted: Mapping[Indicator, InputRows]) -> dict[Indicator, Sequence[Column]]:
-        """Fills the tables of the inputs. Returns the columns of their arguments, for each row or each list of rows once."""
+        """Fills the tables of the inputs. Returns the columns of their arguments, for each row
+        or each list of rows once."""
         named: dict[Indicator, Sequence[Column]] = {}
         for indicator, kind in self.plan.program.inputs.items():
             if kind == POINTS and indicator not in counted and (self.part is None or indicator in self.part.inputs):
@@ -104,7 +106,7 @@ class WindowInputs:
     def _facts(self, symbols: Symbols) -> dict[Indicator, Table]:
         return {indicator: facts_table(rows, symbols) for indicator, rows in self.plan.program.facts.items()}
 
-    # -- dynamic grounding ---------------------------------------------------------------------------------------
+    # -- dynamic grounding -------------------------------------------------------------------------
 
     def _domains(
         self,
@@ -113,9 +115,11 @@ class WindowInputs:
         state: WindowState,
         local_results: Mapping[Indicator, Table],
     ) -> None:
-        """Domains of the window: entities named by its rows (`keys`), in answers that were open before it, and members in `local_results`.
+        """Domains of the window: entities named by its rows (`keys`), in answers that were open
+        before it, and members in `local_results`.
 
-        In a share, members of a domain are never removed once there are so many that each is in an open answer of some share.
+        In a share, members of a domain are never removed once there are so many that each is in an
+        open answer of some share.
         """
         lasting: Mapping[Indicator, int] = {} if evaluation.share is None else evaluation.share.sharing.lasting
         for indicator, sources in self.plan.domain_sources.items():
@@ -128,7 +132,8 @@ class WindowInputs:
                 members = (np.union1d(members[0], before),)
             table = state.domains.get(indicator)
             if table is None or not all(map(np.array_equal, table.columns, members)):
-                # The same table object has the same members, so groundings listed from it remain valid.
+                # The same table object has the same members, so groundings
+                # listed from it remain valid.
                 table = state.domains[indicator] = Table(members, (SYMBOL,) * indicator[1], len(members[0]))
             evaluation.kb.facts[indicator] = table
 
@@ -152,10 +157,11 @@ class WindowInputs:
         members = members[:, (members >= 0).all(axis=0)]
         return tuple(members[:, distinct_rows(list(members), members.shape[1])])
 
-    # -- spatial fluents -----------------------------------------------------------------------------------------
+    # -- spatial fluents ---------------------------------------------------------------------------
 
     def reach_back(self, position: str, slot: int | None = None) -> int:
-        """How long before a window samples are read: as long as a sample counts for a spatial fluent (of this `slot`; null: of all)."""
+        """How long before a window samples are read: as long as a sample counts for a spatial
+        fluent (of this `slot`; null: of all)."""
         if not self.settings.exact:
             return 0
         slots = [one.slot for one in self.plan.program.spatial if one.position == position] if slot is None else [slot]

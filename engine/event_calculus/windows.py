@@ -1,12 +1,14 @@
-"""Sliding windows over a stream of rows: the rows of each query time, the memory carried to the next window, and the changes of the answer.
+"""Sliding windows over a stream of rows: the rows of each query time, the memory carried to the
+next window, and the changes of the answer.
 
 Time line of one window (Q query time, W window, K tick):
 
     ----|=========================|---->      (Q - W, Q] counts; `low` = Q - W on the tick grid
       Q - W                       Q           first tick: low + K
 
-With `edge` "exact" the window extends one tick further back, to `low` = Q - W - K, so that start and end events at Q - W, which depend on
-the fluents at the first tick, are in one window with the events at Q - W.
+With `edge` "exact" the window extends one tick further back, to `low` = Q - W - K, so that
+start and end events at Q - W, which depend on the fluents at the first tick, are in one window
+with the events at Q - W.
 
 References: [dRTEC] 2 (windowing); specification 5.6; CAVIAR definitions 1, rules 1, 8, 9.
 """
@@ -43,7 +45,8 @@ from engine.event_calculus.window_inputs import WindowInputs
 
 @dataclass(frozen=True)
 class Decision:
-    """The result of one query time: the changes, and the answers at that time, including those that are forgotten after this window.
+    """The result of one query time: the changes, and the answers at that time, including those that
+    are forgotten after this window.
 
     `answers` and `instants` are by "name/arity".
     """
@@ -57,7 +60,8 @@ class Decision:
 
 @dataclass(frozen=True)
 class _OutputRelation:
-    """One output: the fluents (with one number of arguments) or the event of its name, and the key of its answers."""
+    """One output: the fluents (with one number of arguments) or the event of its name,
+    and the key of its answers."""
 
     key: str
     name: str
@@ -114,7 +118,8 @@ def _relations_named(plan: Plan, name: str) -> Iterator[_OutputRelation]:
 
 
 class Windows:
-    """Evaluates one query over its windows. Immutable: everything that changes is in the WindowState."""
+    """Evaluates one query over its windows. Immutable: everything that
+    changes is in the WindowState."""
 
     def __init__(
         self,
@@ -127,7 +132,8 @@ class Windows:
         *,
         keyed: bool = False,
     ) -> None:
-        """`made`: inputs that an earlier stage derives from rows; at the end of the input they count although they are not yet certain.
+        """`made`: inputs that an earlier stage derives from rows; at the end of the input they
+        count although they are not yet certain.
 
         `parts`: only one of them is evaluated here, the `keyed` or the relational one.
         """
@@ -151,7 +157,8 @@ class Windows:
         return WindowState(Symbols(), local_results=LocalResults() if second else None)
 
     def with_shares(self, shares: Sequence[Share]) -> Windows:
-        """The same windows, where each state has one of these shares of the distributed relations."""
+        """The same windows, where each state has one of these shares of
+        the distributed relations."""
         found = copy(self)
         found.shares = shares
         return found
@@ -162,7 +169,7 @@ class Windows:
     def _are_local(self, nodes: Sequence[Node]) -> bool:
         return len(nodes) > 0 and (self.part is None or self.part.nodes.issuperset(nodes))
 
-    # -- query times ---------------------------------------------------------------------------------------------
+    # -- query times -------------------------------------------------------------------------------
 
     def query_after(self, moment: int) -> int:
         """The first query time >= moment."""
@@ -172,8 +179,9 @@ class Windows:
     def take(
         self, state: WindowState, rows: Mapping[Indicator, InputRows], first_time: int, clock: int, t: Ints | None = None, arrived: Ints | None = None
     ) -> None:
-        """Adds rows that have arrived; `first_time` is the t of the first with which query times may begin (NEVER: there is none); `t` and `arrived`
-        are those of rows of the feed that came with them, read or not.
+        """Adds rows that have arrived; `first_time` is the t of the first with which query times
+        may begin (NEVER: there is none); `t` and `arrived` are those of rows of the feed that
+        came with them, read or not.
         """
         if t is not None and arrived is not None and self.settings.begin is None:
             earlier = t < state.earliest if state.earliest != NEVER else np.ones(len(t), np.bool_)
@@ -190,7 +198,8 @@ class Windows:
             yield self.decide(state, query_time)
 
     def conclude(self, state: WindowState, last: int) -> Iterator[Decision]:
-        """Decides the remaining query times at the end of the input, up to the first >= `last`, the input's last time.
+        """Decides the remaining query times at the end of the input, up to the first >=
+        `last`, the input's last time.
 
         That one is not final: if the input continues, it is decided again.
         """
@@ -217,17 +226,19 @@ class Windows:
     def _deadline_set(state: WindowState) -> bool:
         return any((carry.due < INF).any() for carry in state.memory.simple.values())
 
-    # -- one window ----------------------------------------------------------------------------------------------
+    # -- one window --------------------------------------------------------------------------------
 
     @property
     def needs_first_row(self) -> bool:
-        """Whether the feed's first row matters although no rule reads it: time begins with it, or something holds initially."""
+        """Whether the feed's first row matters although no rule reads it: time begins with it, or
+        something holds initially."""
         return self.settings.begin is None or bool(self.plan.program.initially)
 
     def _begin(self, state: WindowState, query_time: int) -> int:
         """The beginning of time for the window that ends at `query_time`.
 
-        Rows that arrive later, perhaps in the same batch, do not move it; those that have arrived move it as far as the window reaches.
+        Rows that arrive later, perhaps in the same batch, do not move it; those that have arrived
+        move it as far as the window reaches.
         """
         if self.settings.begin is not None:
             return self.settings.begin
@@ -240,8 +251,9 @@ class Windows:
         return min(state.earliest, max(known, begin - begin % self.settings.tick + self.settings.tick))
 
     def bounds(self, query_time: int, time_begins: int, *, first_of_all: bool = False, begins_earlier: bool = False) -> Bounds:
-        """The window that ends at a query time. `first_of_all`: there was none before it, so `initially` has not been evaluated yet;
-        `begins_earlier`: the windows before it had a later beginning of time.
+        """The window that ends at a query time. `first_of_all`: there was none before it,
+        so `initially` has not been evaluated yet; `begins_earlier`: the windows before it
+        had a later beginning of time.
         """
         settings = self.settings
         tick = settings.tick
@@ -251,17 +263,20 @@ class Windows:
         next_low = following - following % tick
         if settings.exact:
             low, next_low = low - tick, next_low - tick
-        # Fluents that hold from the beginning of time were initiated in an earlier window, if it contained the first tick, and are carried on.
+        # Fluents that hold from the beginning of time were initiated in an earlier window, if it
+        # contained the first tick, and are carried on.
         initial = first_of_all or begins_earlier or (begin <= time_begins and low < time_begins - tick)
         rows_after = low
         if first_of_all and self.plan.program.initially:
-            # With exact edges events at `low` are not in the window, and what holds initially starts one tick before the beginning of time.
+            # With exact edges events at `low` are not in the window, and what holds initially
+            # starts one tick before the beginning of time.
             before = time_begins - (2 * tick if settings.exact else tick)
             low = min(low, before - before % tick)
         return Bounds(query_time, low, low + tick, next_low, initial, time_begins, rows_after)
 
     def evaluate(self, state: WindowState, query_time: int, *, final: bool = False) -> tuple[Evaluation, Memory]:
-        """All fluents and events of the window that ends at `query_time`, and the memory for the next; `state` stays at its query time.
+        """All fluents and events of the window that ends at `query_time`, and the memory for the
+        next; `state` stays at its query time.
 
         `final`: no more rows will come, so derived inputs count immediately.
         """
@@ -286,7 +301,8 @@ class Windows:
         return evaluation, memory
 
     def _rows_in_window(self, state: WindowState, bounds: Bounds, final: bool) -> dict[Indicator, InputRows]:
-        """Rows of the window that have arrived: (Q - W, Q], and with exact edges those of the tick before that an earlier window counted."""
+        """Rows of the window that have arrived: (Q - W, Q], and with exact edges those of the tick
+        before that an earlier window counted."""
         counted = {}
         begin = bounds.query_time - self.settings.window
         known = state.last_query if self.settings.exact else INF
@@ -313,12 +329,13 @@ class Windows:
         """The time by which rows belong to a window."""
         return rows.end if self.plan.program.inputs.get(indicator, EVENT) == INTERVALS else rows.t
 
-    # -- answers -------------------------------------------------------------------------------------------------
+    # -- answers -----------------------------------------------------------------------------------
 
     def decide(self, state: WindowState, query_time: int, *, commit: bool = True) -> Decision:
         """Evaluates the window, updates the stored answers and returns the changes.
 
-        Without `commit` the answers are updated but the stream does not advance: the same query time will be decided again.
+        Without `commit` the answers are updated but the stream does not advance: the same query
+        time will be decided again.
         """
         evaluation, memory = self.evaluate(state, query_time, final=not commit)
         bounds = evaluation.bounds
@@ -345,7 +362,8 @@ class Windows:
         if commit:
             unchanged = not changes and not any(len(part) for parts in state.rows.values() for part in parts)
             unchanged = unchanged and (state.local_results is None or state.local_results.without_rows)
-            # Intervals that end at the edge are kept for one more window. While `initially` applies, what it initiates is not in the memory yet.
+            # Intervals that end at the edge are kept for one more window. While `initially`
+            # applies, what it initiates is not in the memory yet.
             unchanged = unchanged and memory.equals(state.memory) and not (bounds.initial and self.plan.program.initially)
             state.idle = state.idle + 1 if unchanged else 0
             state.memory = memory
@@ -397,7 +415,8 @@ class Windows:
 
 
 def _least_so_far(known: Sequence[tuple[int, int]], t: Ints, arrived: Ints) -> list[tuple[int, int]]:
-    """The known pairs (arrived, t) and those of rows, in order of arrival, without those whose t is not less than all before."""
+    """The known pairs (arrived, t) and those of rows, in order of arrival, without those whose t is
+    not less than all before."""
     if not len(t):
         return list(known)
     arrived = np.append(np.array([one[0] for one in known], np.int64), arrived)

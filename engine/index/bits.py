@@ -10,7 +10,8 @@ from numba.extending import intrinsic
 
 
 def _of_word(write: Any) -> Any:
-    """A function that kernels call with a word; `write` builds the code. The result has the word's type."""
+    """A function that kernels call with a word; `write` builds the code. The
+    result has the word's type."""
 
     def typed(_context: Any, word: Any) -> Any:
         if word not in (types.int64, types.uint64):
@@ -35,6 +36,7 @@ def _how_many(_context: Any, builder: Any, word: Any) -> Any:
 lowest_bit: Any = _of_word(_lowest)
 """`lowest_bit(word)`: the number of the lowest bit that is 1; 64 when none is."""
 highest_bit: Any = _of_word(_highest)
-"""`highest_bit(word)`: the number of the highest bit that is 1; -1 when none is, in an unsigned word what wraps around to that."""
+"""`highest_bit(word)`: the number of the highest bit that is 1; -1 when none is, in an unsigned
+word what wraps around to that."""
 how_many: Any = _of_word(_how_many)
 """`how_many(word)`: how many bits are 1."""

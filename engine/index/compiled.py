@@ -11,7 +11,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def kernel(*signature: Any, inline: bool = False) -> Callable[[F], F]:
-    """Compiles a function that creates no arrays, without reference counts of its arguments: counting them took nine tenths of the time.
+    """Compiles a function that creates no arrays, without reference counts of its arguments:
+    counting them took nine tenths of the time.
 
     `inline`: into its callers, because passing ten arrays takes as long as checking fifty events.
     """
@@ -20,7 +21,7 @@ def kernel(*signature: Any, inline: bool = False) -> Callable[[F], F]:
 
 
 def part(function: F) -> F:
-    """A part of a kernel that it may call recursively: numba cannot compile functions that call each other, so it becomes the caller's text before
-    types are inferred."""
+    """A part of a kernel that it may call recursively: numba cannot compile functions that call
+    each other, so it becomes the caller's text before types are inferred."""
     compiler: Any = njit
     return cast(F, compiler(function, inline="always"))

@@ -1,9 +1,11 @@
-"""Signs of geometric expressions of doubles, exact: a filtered evaluation, then expansion arithmetic.
+"""Signs of geometric expressions of doubles, exact: a filtered evaluation,
+then expansion arithmetic.
 
-The points are the doubles as given; no tolerance. Valid while no product of two coordinates under- or overflows
-(magnitudes from 1e-140 to 1e140, and zero).
+The points are the doubles as given; no tolerance. Valid while no product of two coordinates under-
+or overflows (magnitudes from 1e-140 to 1e140, and zero).
 
-References: J. R. Shewchuk, "Adaptive Precision Floating-Point Arithmetic and Fast Robust Geometric Predicates", 1997.
+References: J. R. Shewchuk, "Adaptive Precision Floating-Point Arithmetic and Fast Robust
+Geometric Predicates", 1997.
 """
 
 from __future__ import annotations
@@ -76,8 +78,8 @@ def _orientation_exact(ax, ay, bx, by, px, py):  # type: ignore[no-untyped-def]
 def orientation(ax, ay, bx, by, px, py):  # type: ignore[no-untyped-def]
     """+1 if p is left of the line from a to b, -1 if right of it, 0 on it.
 
-    >>> orientation(0.0, 0.0, 1.0, 1.0, 0.5, 0.5), orientation(0.0, 0.0, 1.0, 1.0, 0.5, 0.5000000000000001)
-    (0, 1)
+    >>> [orientation(0.0, 0.0, 1.0, 1.0, 0.5, y) for y in (0.5, 0.5000000000000001)]
+    [0, 1]
     """
     left = (ax - px) * (by - py)
     right = (ay - py) * (bx - px)
@@ -92,10 +94,13 @@ def orientation(ax, ay, bx, by, px, py):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def in_circle(cx, cy, radius, x, y):  # type: ignore[no-untyped-def]
-    """Whether `hypot(x - cx, y - cy) <= radius` in doubles: the rounding lets decimal coordinates behave as written.
+    """Whether `hypot(x - cx, y - cy) <= radius` in doubles: the rounding lets decimal
+    coordinates behave as written.
 
-    >>> in_circle(0.0, 0.0, 0.5, 0.3, 0.4), in_circle(0.0, 0.0, 5.0, 3.0, 4.0), in_circle(0.0, 0.0, 5.0, 3.0, 4.000000000000001)
-    (True, True, False)
+    >>> in_circle(0.0, 0.0, 0.5, 0.3, 0.4)
+    True
+    >>> [in_circle(0.0, 0.0, 5.0, 3.0, y) for y in (4.0, 4.000000000000001)]
+    [True, False]
     """
     dx = x - cx
     dy = y - cy
@@ -119,7 +124,8 @@ def on_edge(ax, ay, bx, by, px, py):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def in_polygon(edges, first, last, px, py):  # type: ignore[no-untyped-def]
-    """Whether p is in the closed region bounded by `edges[first:last]`: rows ax, ay, bx, by, whole rings, any order.
+    """Whether p is in the closed region bounded by `edges[first:last]`: rows ax, ay, bx,
+    by, whole rings, any order.
 
     Even-odd rule; a point on any edge is inside.
     """
@@ -141,7 +147,8 @@ def in_polygon(edges, first, last, px, py):  # type: ignore[no-untyped-def]
         side = orientation(ax, ay, bx, by, px, py)
         if side == 0:
             return True
-        # The ray to the right of p meets the edge iff p lies on the edge's left-hand side as seen upwards.
+        # The ray to the right of p meets the edge iff p lies on the edge's
+        # left-hand side as seen upwards.
         if straddles and (side > 0) == (by > ay):
             inside = not inside
     return inside

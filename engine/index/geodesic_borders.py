@@ -1,8 +1,11 @@
-"""Least geodesic distance from a point to the border of a polygon whose edges are straight in longitude and latitude.
+"""Least geodesic distance from a point to the border of a polygon whose edges are straight
+in longitude and latitude.
 
-There is no closed form. Edges are cut into pieces of at most half a degree; for each point the pieces are narrowed by chords through the Earth
-(bounds first, then a search for the nearest place on each piece that remains), and the geodesic distance is measured at the nearest places of
-the three best pieces. Tolerance: the result is never less than the true distance, and at most 1 mm + 1e-7 of it more.
+There is no closed form. Edges are cut into pieces of at most half a degree; for each point the
+pieces are narrowed by chords through the Earth (bounds first, then a search for the nearest
+place on each piece that remains), and the geodesic distance is measured at the nearest places
+of the three best pieces. Tolerance: the result is never less than the true distance, and at
+most 1 mm + 1e-7 of it more.
 """
 
 from __future__ import annotations
@@ -26,8 +29,8 @@ _GOLDEN = 0.6180339887498949
 
 @dataclass(frozen=True)
 class GeodesicBorder:
-    """`pieces` (m, 4): longitude and latitude of both ends; `middles` (m, 3): earth-centred middles; `reach` (m,): no place of a piece is farther
-    from its middle, in metres of chord."""
+    """`pieces` (m, 4): longitude and latitude of both ends; `middles` (m, 3): earth-centred
+    middles; `reach` (m,): no place of a piece is farther from its middle, in metres of chord."""
 
     pieces: Floats
     middles: Floats
@@ -35,7 +38,8 @@ class GeodesicBorder:
 
     @classmethod
     def of(cls, geometry: shapely.Geometry) -> GeodesicBorder:
-        """The border of a valid Polygon or MultiPolygon, without edges along the antimeridian and over the poles, where it is only cut."""
+        """The border of a valid Polygon or MultiPolygon, without edges along the antimeridian and
+        over the poles, where it is only cut."""
         rings = shapely.get_rings(shapely.get_parts(geometry))
         edges = np.concatenate([np.hstack([c[:-1], c[1:]]) for c in (shapely.get_coordinates(ring) for ring in rings)])
         edges = edges[_is_border(edges)]
@@ -59,7 +63,8 @@ class GeodesicBorder:
 
 
 def _is_border(edges: Floats) -> npt.NDArray[np.bool_]:
-    """Whether an edge really bounds the region: not one along the antimeridian with a twin on the other side, nor one at a pole."""
+    """Whether an edge really bounds the region: not one along the antimeridian with a twin on the
+    other side, nor one at a pole."""
     at_pole = (np.abs(edges[:, 1]) == 90) & (edges[:, 1] == edges[:, 3])
     along = (np.abs(edges[:, 0]) == 180) & (edges[:, 0] == edges[:, 2])
     keep = ~at_pole
@@ -81,7 +86,8 @@ def _middles(pieces):  # type: ignore[no-untyped-def]
     for i in range(m):
         a, b, c, d = pieces[i]
         middles[i, 0], middles[i, 1], middles[i, 2] = earth_centred((a + c) / 2, (b + d) / 2)
-        # Speed along a straight line in degrees is at most that of a degree of latitude or longitude at the equator, with room to spare.
+        # Speed along a straight line in degrees is at most that of a degree of latitude or
+        # longitude at the equator, with room to spare.
         reach[i] = 0.5 * np.hypot(c - a, d - b) * 111_800.0
     return middles, reach
 
@@ -95,7 +101,8 @@ def _chord(piece, s, px, py, pz):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _nearest_on(piece, px, py, pz):  # type: ignore[no-untyped-def]
-    """(s, squared chord) of the nearest place on one piece by golden section: on half a degree the chord has one minimum."""
+    """(s, squared chord) of the nearest place on one piece by golden section: on half a degree
+    the chord has one minimum."""
     low, high = 0.0, 1.0
     s1, s2 = high - _GOLDEN, low + _GOLDEN
     f1, f2 = _chord(piece, s1, px, py, pz), _chord(piece, s2, px, py, pz)
@@ -118,7 +125,8 @@ def _nearest_on(piece, px, py, pz):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _nearest(pieces, middles, reach, x, y):  # type: ignore[no-untyped-def]
-    """Longitudes and latitudes (n, 3) of the nearest places on the three best pieces (the best repeated where there are fewer)."""
+    """Longitudes and latitudes (n, 3) of the nearest places on the three best pieces (the best
+    repeated where there are fewer)."""
     n, m = len(x), len(pieces)
     near_x, near_y = np.empty((n, _BEST)), np.empty((n, _BEST))
     least = np.empty(_BEST)
@@ -134,7 +142,8 @@ def _nearest(pieces, middles, reach, x, y):  # type: ignore[no-untyped-def]
         least[:] = np.inf
         limit = away[first] + reach[first]
         for turn in range(m):
-            # The piece with the nearest middle is tried first: its distance excludes most of the others.
+            # The piece with the nearest middle is tried first: its distance
+            # excludes most of the others.
             j = first if turn == 0 else (turn - 1 if turn - 1 < first else turn)
             if away[j] - reach[j] > limit * 1.0001:
                 continue

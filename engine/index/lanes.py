@@ -1,4 +1,5 @@
-"""Four comparisons of doubles in one instruction, for kernels that compare a point with many boxes."""
+"""Four comparisons of doubles in one instruction, for kernels that compare a point with many
+boxes."""
 
 from __future__ import annotations
 
@@ -26,11 +27,13 @@ def _box_holds(_context: Any, boxes: Any, box: Any, x: Any, y: Any) -> Any:
 
 
 box_holds: Any = intrinsic(_box_holds)
-"""`box_holds(boxes, k, x, y)` in a kernel: whether the closed box k holds the point; `boxes` (n, 4), contiguous, are (west, south, -east, -north)."""
+"""`box_holds(boxes, k, x, y)` in a kernel: whether the closed box k holds the point; `boxes` (n,
+4), contiguous, are (west, south, -east, -north)."""
 
 
 def _lanes_of(write: Any) -> Any:
-    """A function that kernels call with (array, offset, value); `write` compares eight entries from the offset on and gives one bit each."""
+    """A function that kernels call with (array, offset, value); `write` compares eight entries from
+    the offset on and gives one bit each."""
 
     def typed(_context: Any, array: Any, place: Any, value: Any) -> Any:
         def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:

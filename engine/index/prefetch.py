@@ -1,4 +1,5 @@
-"""Memory that a kernel will need soon: asked for while it works on something else, so that it does not wait for it later."""
+"""Memory that a kernel will need soon: asked for while it works on something else, so that it
+does not wait for it later."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ _ALL_CACHES = 3
 
 
 def _fetching(use: int) -> Any:
-    """A function that kernels call with a contiguous one-dimensional array and an index: never fails, changes nothing."""
+    """A function that kernels call with a contiguous one-dimensional array and an index:
+    never fails, changes nothing."""
 
     def typed(_context: Any, array: Any, place: Any) -> Any:
         def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:

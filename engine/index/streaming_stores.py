@@ -22,7 +22,8 @@ def _write(_context: Any, array: Any, place: Any, value: Any) -> Any:
 
 
 write_past_caches: Any = intrinsic(_write)
-"""`write_past_caches(array, place, value)`: an entry of a contiguous array of one dimension; fast where its neighbours are written soon after.
+"""`write_past_caches(array, place, value)`: an entry of a contiguous array of one dimension; fast
+where its neighbours are written soon after.
 
 Threads may see it out of order until one of them takes or gives a lock.
 """

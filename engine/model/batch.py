@@ -25,12 +25,13 @@ from engine.model.dictionary import EntityDictionary as EntityDictionary
 
 @dataclass(frozen=True)
 class Batch:
-    """Accepted rows of one feed (or of one partition of it), with the columns operators touch as arrays.
+    """Accepted rows of one feed (or of one partition of it), with the columns
+    operators touch as arrays.
 
-    `rows` holds the columns of the feed (specification 2) plus `seq`, the row's position in the feed's arrival order,
-    unique and increasing with arrival. An ORDERED stage sees rows sorted by (t, seq), an ARRIVAL stage by seq and with `clock`, the greatest
-    `t` of the feed before the row (null for the first).
-    Arrays are read-only by agreement: a stage never writes to its input.
+    `rows` holds the columns of the feed (specification 2) plus `seq`, the row's position in the
+    feed's arrival order, unique and increasing with arrival. An ORDERED stage sees rows sorted by
+    (t, seq), an ARRIVAL stage by seq and with `clock`, the greatest `t` of the feed before the row
+    (null for the first). Arrays are read-only by agreement: a stage never writes to its input.
     """
 
     rows: pa.RecordBatch
@@ -73,7 +74,8 @@ class Batch:
         return self.rows.column(name)
 
     def numbers(self, name: str) -> npt.NDArray[np.float64]:
-        """A numeric column as float64 with NaN for null; a whole number that no double holds as the next one below it.
+        """A numeric column as float64 with NaN for null; a whole number that no double holds
+        as the next one below it.
 
         So a comparison with a bound that is a double gives what the number itself gives.
         """

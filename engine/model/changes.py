@@ -1,6 +1,8 @@
-"""Signed changes of answers: what operators emit and everything downstream stores, pushes and writes.
+"""Signed changes of answers: what operators emit and everything downstream
+stores, pushes and writes.
 
-Law: the weights of equal rows summed up to any moment give the answer computed from scratch on the input up to then.
+Law: the weights of equal rows summed up to any moment give the answer computed from
+scratch on the input up to then.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ EVIDENCE_ITEM = pa.struct(
     ]
 )
 DERIVED_SEQ = 2**61
-"""Evidence from this `seq` on is no row of the feed but an answer of another query (specification 5.9): after all rows of its time."""
+"""Evidence from this `seq` on is no row of the feed but an answer of another query (specification
+5.9): after all rows of its time."""
 CHANGES = pa.schema(
     [
         pa.field("query", pa.int32(), nullable=False),  # position in the index's `queries`
@@ -58,8 +61,8 @@ Floats = npt.NDArray[np.float64]
 class Evidence:
     """Evidence items in CSR form: change i owns the items `offsets[i]` to `offsets[i + 1]`.
 
-    `entity` are codes; `t`, `x`, `y`, `seq` repeat the event's own (NaN position: the event has none, becomes null).
-    `variable` is null for all items or an array of strings.
+    `entity` are codes; `t`, `x`, `y`, `seq` repeat the event's own (NaN position: the event has
+    none, becomes null). `variable` is null for all items or an array of strings.
     """
 
     offsets: Ints
@@ -102,7 +105,8 @@ def changes(
 ) -> pa.Table:
     """A table of CHANGES from columns of equal length n.
 
-    `entities` are codes: one for each change, or CSR with `entity_offsets` (n + 1). `weight` defaults to +1 throughout.
+    `entities` are codes: one for each change, or CSR with `entity_offsets` (n + 1). `weight`
+    defaults to +1 throughout.
     """
     n = len(query)
     offsets = np.arange(n + 1) if entity_offsets is None else entity_offsets
@@ -131,7 +135,8 @@ def concat(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def answers(changes: pa.Table, ids: pa.Array, versions: pa.Array) -> pa.Table:
-    """Changes of an index as ANSWERS: position i of the index's queries is `ids[i]` (string), `versions[i]` (int32)."""
+    """Changes of an index as ANSWERS: position i of the index's queries is `ids[i]`
+    (string), `versions[i]` (int32)."""
     position = changes.column(0)
     columns = [ids.take(position), versions.take(position), *changes.columns[1:]]
     return pa.Table.from_arrays(columns, schema=ANSWERS)

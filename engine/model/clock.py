@@ -1,7 +1,9 @@
-"""How far rows may move a feed's clock, and which rows it makes late: facts of the order in which rows arrive.
+"""How far rows may move a feed's clock, and which rows it makes late: facts of the
+order in which rows arrive.
 
-The clock of a feed is the greatest `t` that has arrived. One row with a wrong time far ahead would make all others late, so a feed may say
-how far `ahead` of the clock a row may be: those further ahead are dead letters with the reason `future` and do not move the clock.
+The clock of a feed is the greatest `t` that has arrived. One row with a wrong time far ahead would
+make all others late, so a feed may say how far `ahead` of the clock a row may be: those further
+ahead are dead letters with the reason `future` and do not move the clock.
 """
 
 from __future__ import annotations
@@ -18,10 +20,12 @@ Bools = npt.NDArray[np.bool_]
 
 
 def too_far_ahead(t: Ints, clock: int | None, ahead: int, *, silent: int = 0) -> Bools:
-    """Which rows, in the order of their arrival, are more than `ahead` before the clock that each one meets.
+    """Which rows, in the order of their arrival, are more than `ahead` before the
+    clock that each one meets.
 
-    `clock` is the one before the first row, null for a feed without rows: then the first row sets it. `silent` is how long the feed had been
-    without rows: its clock may advance by so much, or a pause could never end.
+    `clock` is the one before the first row, null for a feed without rows: then the first row
+    sets it. `silent` is how long the feed had been without rows: its clock may advance by so
+    much, or a pause could never end.
     """
     refused = np.zeros(len(t), np.bool_)
     if not len(t):
@@ -29,7 +33,8 @@ def too_far_ahead(t: Ints, clock: int | None, ahead: int, *, silent: int = 0) ->
     reached = int(t[0]) if clock is None else clock + silent
     if not _any_step_beyond(t, reached, ahead):
         return refused
-    # A refused row does not move the clock for the next one. Only deliveries with such a row are handled here.
+    # A refused row does not move the clock for the next one. Only deliveries with
+    # such a row are handled here.
     for position, moment in enumerate(t.tolist()):
         if moment - reached > ahead:
             refused[position] = True
@@ -53,5 +58,6 @@ def late(t: Ints, clock: int | None, lateness: int) -> Bools:
 
 
 def in_time(stamped: pa.Table | pa.RecordBatch, lateness: int) -> pa.Array | pa.ChunkedArray:
-    """Of each stamped row whether it is not late: `t >= clock - lateness`, true where no row had arrived before it. No nulls."""
+    """Of each stamped row whether it is not late: `t >= clock - lateness`, true where no row had
+    arrived before it. No nulls."""
     return pc.fill_null(pc.greater_equal(stamped.column(TIME), pc.subtract(stamped.column(CLOCK), lateness)), True)

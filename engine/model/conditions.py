@@ -41,7 +41,8 @@ _PYTHON: Mapping[str, Callable[[Any, Any], Any]] = {
 class Condition:
     """One condition `[column, op, constant]`; for `in` the constant is a tuple.
 
-    The constant's type fits the column's (checked): numbers compare by value, strings by code points, a missing value satisfies nothing.
+    The constant's type fits the column's (checked): numbers compare by value, strings by code
+    points, a missing value satisfies nothing.
     """
 
     column: str
@@ -97,7 +98,8 @@ class Conditions:
 
 
 def _any_equal(column: pa.Array, values: tuple[Constant, ...]) -> npt.NDArray[np.bool_]:
-    """Texts are looked up together; numbers are compared one by one, because their types need care."""
+    """Texts are looked up together; numbers are compared one by one,
+    because their types need care."""
     if values and isinstance(values[0], str):
         return _bools(pc.is_in(column, value_set=pa.array(values, pa.string())))
     is_equal = np.zeros(len(column), np.bool_)

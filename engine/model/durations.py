@@ -14,9 +14,11 @@ _MILLISECONDS = {"W": 604_800_000, "D": 86_400_000, "H": 3_600_000, "M": 60_000,
 
 
 def parse_duration(text: str) -> int:
-    """Milliseconds of an ISO 8601 duration of weeks, days, hours, minutes and seconds; a leading minus is allowed.
+    """Milliseconds of an ISO 8601 duration of weeks, days, hours, minutes and seconds; a
+    leading minus is allowed.
 
-    Raises ValueError, with the remedy, for anything else: calendar years and months have no fixed length.
+    Raises ValueError, with the remedy, for anything else: calendar years and
+    months have no fixed length.
 
     >>> parse_duration("PT3M"), parse_duration("P1DT0.5S"), parse_duration("-PT1H")
     (180000, 86400500, -3600000)

@@ -1,7 +1,7 @@
 """Rows of a feed: from raw input to checked, stamped rows.
 
-`check_rows` is the one place that decides which rows are events; ingest and files send their rows through it. Whole columns are
-checked at once; only refused rows are looked at one by one.
+`check_rows` is the one place that decides which rows are events; ingest and files send their rows
+through it. Whole columns are checked at once; only refused rows are looked at one by one.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True)
 class DeadLetter:
-    """A refused row: `reason` from the closed list, `detail` a sentence, `row` the original values (null: unreadable).
+    """A refused row: `reason` from the closed list, `detail` a sentence, `row` the original
+    values (null: unreadable).
 
     `line` (from 1, the header counts) and `source` are where it stood in a file.
     """
@@ -79,10 +80,12 @@ def stamped_schema(feed: Feed) -> pa.Schema:
 
 
 def check_rows(table: pa.Table, feed: Feed) -> tuple[pa.Table, list[DeadLetter]]:
-    """(the rows that are events, in `row_schema(feed)` and their order; the others, each with its first fault).
+    """(the rows that are events, in `row_schema(feed)` and their order; the others,
+    each with its first fault).
 
-    Columns the feed does not declare are left out, declared ones that are missing become null. Whole numbers stand for text (ids) and
-    for floats, whole floats for integers, timestamps for `t` on an `ms` feed. NaN is a missing value, except in `x` and `y`.
+    Columns the feed does not declare are left out, declared ones that are missing become null.
+    Whole numbers stand for text (ids) and for floats, whole floats for integers, timestamps for `t`
+    on an `ms` feed. NaN is a missing value, except in `x` and `y`.
     """
     checked = CheckedRows(table, feed)
     return checked.good(), checked.dead()
@@ -91,8 +94,9 @@ def check_rows(table: pa.Table, feed: Feed) -> tuple[pa.Table, list[DeadLetter]]
 class CheckedRows:
     """A table of rows and the faults of each.
 
-    `unread[column]` marks values that the caller could not bring into the column's type (they are null in `table`); `raw` are the rows as
-    dead letters show them, by default those of `table`. `fault[i]` is the position in `found` of row i's first fault, 0 for none.
+    `unread[column]` marks values that the caller could not bring into the column's type (they are
+    null in `table`); `raw` are the rows as dead letters show them, by default those of `table`.
+    `fault[i]` is the position in `found` of row i's first fault, 0 for none.
     """
 
     def __init__(self, table: pa.Table, feed: Feed, unread: Mapping[str, Bools] | None = None, raw: pa.Table | None = None) -> None:
@@ -197,7 +201,8 @@ class CheckedRows:
 
 
 def _as_type(column: pa.Array, kind: ColumnType, *, nan_is_missing: bool) -> tuple[pa.Array, Bools | None]:
-    """(`column` in the Arrow type of `kind`, null where it cannot be; where it cannot be, null for nowhere)."""
+    """(`column` in the Arrow type of `kind`, null where it cannot be; where it
+    cannot be, null for nowhere)."""
     arrow_type = ARROW_TYPES[kind]
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
@@ -299,7 +304,8 @@ def _values(table: pa.Table) -> list[dict[str, Any]]:
 
 
 def plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row's values in JSON: other types than numbers, text, bools and null become text (bytes hexadecimal), and so do NaN and the infinities."""
+    """A row's values in JSON: other types than numbers, text, bools and null become text (bytes
+    hexadecimal), and so do NaN and the infinities."""
     return {name: value if _fits_json(value) else value.hex() if isinstance(value, bytes) else str(value) for name, value in row.items()}
 
 
@@ -319,7 +325,8 @@ class Stamper:
         self.next_seq, self.max_t = next_seq, max_t
 
     def stamp(self, table: pa.Table) -> pa.Table:
-        """`table` with `seq` and `clock`, the greatest `t` of all rows before (null for the very first)."""
+        """`table` with `seq` and `clock`, the greatest `t` of all rows before
+        (null for the very first)."""
         n = table.num_rows
         seq = pa.array(np.arange(self.next_seq, self.next_seq + n), pa.int64())
         t = table.column(TIME).to_numpy()

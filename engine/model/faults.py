@@ -11,7 +11,8 @@ from typing import Any
 from engine.model.messages import Message, listed, message_from_json
 
 MOST_FAULTS = 500
-"""The maximum number of faults of one document: users do not read more, and a document of megabytes could have a million."""
+"""The maximum number of faults of one document: users do not read more, and a document of
+megabytes could have a million."""
 SHOWN_CHARACTERS = 100
 """Of an unknown name."""
 LISTED_NAMES = 30
@@ -21,7 +22,8 @@ NEAREST = 3
 
 @dataclass(frozen=True)
 class Fault:
-    """One fault: a JSON pointer (RFC 6901, "" is the whole document) and a sentence that names the remedy."""
+    """One fault: a JSON pointer (RFC 6901, "" is the whole document) and a
+    sentence that names the remedy."""
 
     pointer: str
     message: Message
@@ -39,7 +41,8 @@ class Fault:
 
 
 def fault_from_json(written: Any) -> Fault:
-    """The fault that `to_json` wrote, in a child process perhaps. Raises ValueError for anything else."""
+    """The fault that `to_json` wrote, in a child process perhaps. Raises
+    ValueError for anything else."""
     pointer, message = written
     return Fault(str(pointer), message_from_json(message))
 
@@ -78,11 +81,13 @@ def unknown_among(names: Iterable[str], known: Container[str]) -> list[str]:
 
 
 def unknown_name(name: object, known: Iterable[str], *, what: Message) -> Message:
-    """A sentence for an undeclared name: the nearest known one, then all of them; of many the nearest few, and how many there are.
+    """A sentence for an undeclared name: the nearest known one, then all of them; of many the
+    nearest few, and how many there are.
 
     >>> unknown_name("widht", ["width", "height"], what=Message("column"))
     "unknown column 'widht'; did you mean 'width'? Known: height, width"
-    >>> unknown_name("gate12", [f"gate {number:03}" for number in range(400)], what=Message("region"))
+    >>> gates = [f"gate {number:03}" for number in range(400)]
+    >>> unknown_name("gate12", gates, what=Message("region"))
     "unknown region 'gate12'; did you mean one of 'gate 312', 'gate 212', 'gate 192'? 400 are known"
     """
     names = sorted(known)

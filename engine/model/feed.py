@@ -14,7 +14,8 @@ from engine.model.faults import Faults, Refused, unknown_name
 from engine.model.messages import Message, message_of
 
 LARGEST_TIME = 2**61
-"""Times and time spans stay below this (exclusive), so that the sum of two is an int64. Nanoseconds since 1970 fit until 2043."""
+"""Times and time spans stay below this (exclusive), so that the sum of two is an int64. Nanoseconds
+since 1970 fit until 2043."""
 
 
 class Crs(StrEnum):
@@ -45,7 +46,8 @@ CORE_TYPES: Mapping[str, ColumnType] = MappingProxyType(
     }
 )
 COLUMNS = 1_000
-"""Attributes of one feed at most: each row is stored and read with all of them, and ten times as many cost minutes a request."""
+"""Attributes of one feed at most: each row is stored and read with all of them, and ten times as
+many cost minutes a request."""
 RESERVED_COLUMNS = frozenset(["seq", "clock", "route"])
 """Names that the engine adds to rows."""
 
@@ -61,9 +63,11 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class Feed:
     """Schema and clock of a stream (specification 1).
 
-    `lateness` and `tick` are in the unit of `t` (milliseconds on an `ms` feed, ticks otherwise); `columns` are the
-    attributes beyond the core ones, with their types, in declared order. `ahead` (null: without bound) is how far one row may move the clock
-    on; the code that reads rows refuses those beyond (engine/model/clock.py), so what a feed has accepted does not depend on it any more.
+    `lateness` and `tick` are in the unit of `t` (milliseconds on an `ms` feed, ticks
+    otherwise); `columns` are the attributes beyond the core ones, with their types, in declared
+    order. `ahead` (null: without bound) is how far one row may move the clock on; the code that
+    reads rows refuses those beyond (engine/model/clock.py), so what a feed has accepted does
+    not depend on it any more.
     """
 
     name: str
@@ -79,7 +83,8 @@ class Feed:
     def from_json(cls, document: Any) -> Feed:
         """The feed of a FEED.json document. Raises Refused with all faults.
 
-        >>> Feed.from_json({"name": "sea", "crs": "geographic", "time": "ms", "lateness": "PT1M"}).lateness
+        >>> sea = {"name": "sea", "crs": "geographic", "time": "ms", "lateness": "PT1M"}
+        >>> Feed.from_json(sea).lateness
         60000
         """
         return _Reader(document).feed()

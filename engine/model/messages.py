@@ -1,7 +1,8 @@
 """Sentences for people that can be translated: a text with named placeholders, and their values.
 
-A Message is the English sentence, and a `str` like any other for logs, files and the database. The web application looks the text up in
-the reader's language before it fills in the values. Texts are literals, so that the tool for translators finds them: no f-strings.
+A Message is the English sentence, and a `str` like any other for logs, files and the database. The
+web application looks the text up in the reader's language before it fills in the values. Texts are
+literals, so that the tool for translators finds them: no f-strings.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ Value = str | int | float
 
 
 class Message(str):
-    """`text` with `{name}` in the place of that value; `{name:,}` for a number with thousands separators. Other braces are literal.
+    """`text` with `{name}` in the place of that value; `{name:,}` for a number with thousands
+    separators. Other braces are literal.
 
     >>> fault = Message("has more than {most:,} vertices; simplify it", most=1200)
     >>> fault
@@ -55,7 +57,8 @@ class Message(str):
 
 
 def filled(text: str, values: Mapping[str, Value], grouped: Callable[[int | float], str] = "{:,}".format) -> str:
-    """`text` with the values filled in. Not `str.format`: a text from a child process must not be able to use format syntax."""
+    """`text` with the values filled in. Not `str.format`: a text from a child process must not be
+    able to use format syntax."""
 
     def value_of(place: re.Match[str]) -> str:
         value = values.get(place[1], place[0])
@@ -65,7 +68,8 @@ def filled(text: str, values: Mapping[str, Value], grouped: Callable[[int | floa
 
 
 def untranslated(words: object) -> Message:
-    """A message that is shown as it is in every language: words of a library or of the operating system."""
+    """A message that is shown as it is in every language: words of a library
+    or of the operating system."""
     return Message.of("{words}", {"words": words})
 
 
@@ -76,7 +80,8 @@ def message_of(error: BaseException) -> Message:
 
 
 def message_from_json(written: Any, depth: int = 0) -> Message:
-    """The message that `to_json` wrote. Raises ValueError for anything else: it may come from a process that is not trusted."""
+    """The message that `to_json` wrote. Raises ValueError for anything else: it may come from a
+    process that is not trusted."""
     if depth > _DEEPEST or not isinstance(written, list) or len(written) != 2:
         raise ValueError("no message")
     text, values = written

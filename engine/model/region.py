@@ -1,8 +1,9 @@
 """Regions: closed areas given as GeoJSON polygons or as circles, checked and brought into one form.
 
-On a geographic feed longitudes of the result lie in [-180, 180]: a ring that crosses the antimeridian (longitudes beyond 180 degrees, or
-neighbours more than 180 and less than 360 degrees apart) is cut there, as RFC 7946, 3.1.9 asks; one that goes round a pole is closed over the
-pole of its hemisphere. Edges are straight in longitude and latitude.
+On a geographic feed longitudes of the result lie in [-180, 180]: a ring that crosses the
+antimeridian (longitudes beyond 180 degrees, or neighbours more than 180 and less than 360 degrees
+apart) is cut there, as RFC 7946, 3.1.9 asks; one that goes round a pole is closed over the pole of
+its hemisphere. Edges are straight in longitude and latitude.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from engine.model.messages import Message
 
 MAX_VERTICES = 100_000
 LARGEST_COORDINATE = 1e150
-"""Of a polygon's vertices: which side of an edge a point is on is computed with products, which must be finite."""
+"""Of a polygon's vertices: which side of an edge a point is on is computed with
+products, which must be finite."""
 Floats = npt.NDArray[np.float64]
 Place = tuple[float, float]
 
@@ -70,7 +72,8 @@ class PolygonRegion(Region):
 
 @dataclass(frozen=True)
 class CircleRegion(Region):
-    """All points at most `radius` from (x, y): metres along geodesics of WGS 84 when `geodesic`, else the plane's unit."""
+    """All points at most `radius` from (x, y): metres along geodesics of WGS 84 when
+    `geodesic`, else the plane's unit."""
 
     x: float
     y: float
@@ -106,9 +109,11 @@ class CircleRegion(Region):
 
 
 def read_region(document: Any, crs: Crs, pointer: str = "") -> Region:
-    """The region of a document: GeoJSON Polygon or MultiPolygon, or `{"center": [x, y], "radius": r}`.
+    """The region of a document: GeoJSON Polygon or MultiPolygon, or
+    `{"center": [x, y], "radius": r}`.
 
-    Raises Refused with all faults found, below `pointer`; a crossing of edges is named by its place.
+    Raises Refused with all faults found, below `pointer`; a crossing of
+    edges is named by its place.
 
     >>> read_region({"center": [1, 2], "radius": 3}, Crs.PLANAR).bounds
     (-2.0, -1.0, 4.0, 5.0)
@@ -278,7 +283,8 @@ _WHAT = Message('a region is a GeoJSON Polygon or MultiPolygon, a circle {"cente
 class _Unrolled:
     """Rings of one polygon with longitudes that run on where they cross the antimeridian.
 
-    `plain`: nothing crosses and all longitudes are in [-180, 180]. Vertices keep their exact given coordinates through cutting.
+    `plain`: nothing crosses and all longitudes are in [-180, 180]. Vertices keep their exact given
+    coordinates through cutting.
     """
 
     def __init__(self, rings: Sequence[Sequence[Place]]) -> None:
@@ -333,7 +339,8 @@ def _unrolled(ring: Sequence[Place]) -> Iterator[Place]:
 
 
 def _closed_over_pole(ring: list[Place]) -> list[Place]:
-    """A ring that ends 360 degrees from its beginning goes round a pole: closed over the one of the hemisphere where it mostly is."""
+    """A ring that ends 360 degrees from its beginning goes round a pole: closed over the one of the
+    hemisphere where it mostly is."""
     if ring[0][0] == ring[-1][0]:
         return ring
     pole = 90.0 if sum(y for _, y in ring) >= 0 else -90.0

@@ -1,4 +1,5 @@
-"""Dead letters of rows whose `t` is late or too far ahead; the same for a running job and for a backtest."""
+"""Dead letters of rows whose `t` is late or too far ahead; the same for a
+running job and for a backtest."""
 
 from __future__ import annotations
 
@@ -13,14 +14,16 @@ from engine.model.messages import Message
 
 
 def late_letters(rows: pa.Table, feed: Feed) -> list[DeadLetter]:
-    """The dead letters of late rows, which are stamped: each met a clock that is more than the feed's lateness after its `t`."""
+    """The dead letters of late rows, which are stamped: each met a clock that is more than the
+    feed's lateness after its `t`."""
     clocks = rows.column(CLOCK).to_pylist()
     plain = rows.drop_columns([name for name in (SEQ, CLOCK) if name in rows.column_names]).to_pylist()
     return [DeadLetter(Reason.LATE, _late(clock - row[TIME], feed), plain_row(row)) for row, clock in zip(plain, clocks, strict=True)]
 
 
 def future_letters(rows: pa.Table, refused: Bools, clock: int | None, feed: Feed) -> list[DeadLetter]:
-    """The dead letters of the `refused` of `rows`, which lie too far ahead of the feed's clock; `clock` is the one before the first row."""
+    """The dead letters of the `refused` of `rows`, which lie too far ahead of the feed's clock;
+    `clock` is the one before the first row."""
     if not refused.any():
         return []
     t = rows.column(TIME).to_numpy()

@@ -1,4 +1,5 @@
-"""Results about a batch that all structures share, computed once: which rows satisfy the conditions, and which regions contain them."""
+"""Results about a batch that all structures share, computed once: which rows satisfy the
+conditions, and which regions contain them."""
 
 from __future__ import annotations
 

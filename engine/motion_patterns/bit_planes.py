@@ -1,9 +1,12 @@
-"""Bit planes: one bit for each entity, for each predicate and bucket of time ([CMP] 5.2 with a bitmap as its table of objects).
+"""Bit planes: one bit for each entity, for each predicate and bucket of time ([CMP] 5.2 with a
+bitmap as its table of objects).
 
-A **bucket** ((b - 1) g, b g] of time that has samples with hits (`sample_store`) gets its planes at the first evaluation after its end: for each
-sequence a plane with a bit for each entity that has a hit there. All windows and evaluation times of a group are whole numbers of buckets and
-half-open on the same side, so "some sample in the window satisfies" is the OR of whole planes: the words of a **series**.
-If a bucket has few hits of a sequence relative to the number of entities, it holds a list of the entities instead of a plane.
+A **bucket** ((b - 1) g, b g] of time that has samples with hits (`sample_store`) gets its planes at
+the first evaluation after its end: for each sequence a plane with a bit for each entity that has a
+hit there. All windows and evaluation times of a group are whole numbers of buckets and half-open on
+the same side, so "some sample in the window satisfies" is the OR of whole planes: the words of a
+**series**. If a bucket has few hits of a sequence relative to the number of entities, it holds a
+list of the entities instead of a plane.
 """
 
 from __future__ import annotations
@@ -23,20 +26,24 @@ Int32s = npt.NDArray[np.int32]
 Words = npt.NDArray[np.uint64]
 
 _RARE = 4
-"""A bucket with less than one hit for this many words has no plane: setting a bit costs about as much as reading this many words in sequence."""
+"""A bucket with less than one hit for this many words has no plane: setting a bit costs about as
+much as reading this many words in sequence."""
 _BLOCK, _MANY = 1024, 8
-"""Samples of a block, which fits into the first-level cache, are grouped by their number of new hits; _MANY or more are one group."""
+"""Samples of a block, which fits into the first-level cache, are grouped by their number of new
+hits; _MANY or more are one group."""
 _AT_ONCE = 5
 
 
 class Planes(NamedTuple):
-    """Buckets with hits are numbered from 0 in order of time, and numbers are never reused; number j has the slot `j % slots`. `bounds`: [number of
-    buckets, the first sample that is in none]. By slot, `bucket`, `first`, `stop`: number by time, first sample, and the one past the last.
+    """Buckets with hits are numbered from 0 in order of time, and numbers are never reused; number
+    j has the slot `j % slots`. `bounds`: [number of buckets, the first sample that is in none]. By
+    slot, `bucket`, `first`, `stop`: number by time, first sample, and the one past the last.
 
-    `counts[slot, p]`: hits of sequence p; consecutive ones of an entity count once. If `dense[slot, p]` they are the bits `bits[p, slot]`, else that
-    array begins with the list of their entities.
-    `latest[slot, e]`: distance from `first` to the last sample of e that hits, if e has one in the bucket. `words[s]`: OR over the window of series
-    s, the buckets `left[s]` to `entered[s]`.
+    `counts[slot, p]`: hits of sequence p; consecutive ones of an entity count once. If
+    `dense[slot, p]` they are the bits `bits[p, slot]`, else that array begins with the list of
+    their entities. `latest[slot, e]`: distance from `first` to the last sample of e that hits,
+    if e has one in the bucket. `words[s]`: OR over the window of series s, the buckets
+    `left[s]` to `entered[s]`.
     """
 
     bounds: Ints
@@ -75,7 +82,8 @@ def with_words(planes: Planes, words: int) -> Planes:
 
 
 def emptied(planes: Planes, words: int) -> Planes:
-    """The same buckets and windows without their hits, `words` wide, to be filled by `fill_again`."""
+    """The same buckets and windows without their hits, `words` wide, to be filled by
+    `fill_again`."""
     sequences, slots, _ = planes.bits.shape
     empty = no_planes(sequences, slots, len(planes.words), words)
     return planes._replace(counts=empty.counts, dense=empty.dense, bits=empty.bits, latest=empty.latest, words=empty.words)
@@ -83,7 +91,8 @@ def emptied(planes: Planes, words: int) -> Planes:
 
 @njit(cache=True, nogil=True)
 def fill(store, planes, width, at, words):  # type: ignore[no-untyped-def]
-    """Makes the buckets of the samples up to time `at`, the edge of a bucket, if some window may contain them."""
+    """Makes the buckets of the samples up to time `at`, the edge of a bucket, if
+    some window may contain them."""
     slots, places = len(planes.bucket), len(store.t) - 1
     number, tail = planes.bounds[1], store.bounds[1]
     while number < tail and store.t[number & places] <= at:
@@ -122,7 +131,8 @@ def _fill_bucket(store, planes, j, words):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def fill_again(store, planes, sequence, words):  # type: ignore[no-untyped-def]
-    """Fills all buckets that a present or later window contains, and the words of each series, after entities have got other compact ids."""
+    """Fills all buckets that a present or later window contains, and the words of each series,
+    after entities have got other compact ids."""
     made = planes.bounds[0]
     for j in range(max(made - len(planes.bucket), 0), made):
         if planes.first[j % len(planes.bucket)] >= store.bounds[0]:
@@ -141,10 +151,11 @@ def _first_hit(store, number, stop):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _set(store, first, stop, counts, dense, bits, latest, most):  # type: ignore[no-untyped-def]
-    """Writes the hits of the samples `first` to `stop` to the planes `bits[p]` of one bucket. A sequence that is not `dense` gets up to `most`
-    entities.
+    """Writes the hits of the samples `first` to `stop` to the planes `bits[p]` of one bucket. A
+    sequence that is not `dense` gets up to `most` entities.
 
-    Samples are written grouped by their number of hits, so that the processor can predict the branches.
+    Samples are written grouped by their number of hits, so that the processor
+    can predict the branches.
     """
     who, hits, several = np.empty((_MANY + 1, _BLOCK), np.uint32), np.empty((_MANY + 1, _BLOCK), np.uint64), np.empty(_MANY + 1, np.int64)
     for begin in range(first, stop, _BLOCK):
@@ -155,11 +166,14 @@ def _set(store, first, stop, counts, dense, bits, latest, most):  # type: ignore
 
 @njit(cache=True, nogil=True)
 def _find_new(store, first, begin, stop, latest, who, hits, several):  # type: ignore[no-untyped-def]
-    """Writes entities and new hits of the samples `begin` to `stop` of the bucket that starts with sample `first`: the `several[n]` samples with n
-    (for the greatest n: n or more) new hits have the entities `who[n]` and `hits[n]`. `latest[e]`: the last sample that hits, counted from `first`.
-    If the store is not linked, `back` links each sample to the entity's sample before it in the bucket.
+    """Writes entities and new hits of the samples `begin` to `stop` of the bucket that starts
+    with sample `first`: the `several[n]` samples with n (for the greatest n: n or more) new
+    hits have the entities `who[n]` and `hits[n]`. `latest[e]`: the last sample that hits,
+    counted from `first`. If the store is not linked, `back` links each sample to the entity's
+    sample before it in the bucket.
 
-    An entity mostly hits the same sequences again; only those that its sample before did not hit are new.
+    An entity mostly hits the same sequences again; only those that its sample
+    before did not hit are new.
     """
     mask, linked = len(store.t) - 1, len(store.head) > 0
     entity, word, back = store.entity, store.word, store.back
@@ -170,7 +184,8 @@ def _find_new(store, first, begin, stop, latest, who, hits, several):  # type: i
             continue
         e = np.uint32(entity[number & mask])
         before, latest[e] = np.int64(latest[e]), number - first
-        # The old value may be of an earlier bucket with this slot. Mostly it is not before this sample, and is then ignored.
+        # The old value may be of an earlier bucket with this slot. Mostly it is not before this
+        # sample, and is then ignored.
         earlier = (first + before if before < number - first else number) & mask
         known = (before < number - first) & (entity[earlier] == entity[number & mask]) & (word[earlier] != 0)
         if not linked:
@@ -211,7 +226,8 @@ def _set_plane(store, first, stop, p, plane):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def pass_buckets(planes, s, p, from_, to, width, at, work):  # type: ignore[no-untyped-def]
-    """Moves the window of series s (on sequence p) to `at` over the buckets made. Returns whether a hit entered or left; `work` counts both."""
+    """Moves the window of series s (on sequence p) to `at` over the buckets made. Returns whether a
+    hit entered or left; `work` counts both."""
     slots, made = len(planes.bucket), planes.bounds[0]
     moved = False
     entered, left = planes.entered[s], planes.left[s]
@@ -266,7 +282,8 @@ def gather(planes, s, p, words):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _unite(bits, several, n, union, begun, words):  # type: ignore[no-untyped-def]
-    """Sets `union` to the OR of the planes `several[:n]`, and of itself if `begun`; several planes in one pass over memory."""
+    """Sets `union` to the OR of the planes `several[:n]`, and of itself if `begun`; several
+    planes in one pass over memory."""
     if n == 5 and not begun:
         a, b, c, d, e = bits[several[0]], bits[several[1]], bits[several[2]], bits[several[3]], bits[several[4]]
         for w in range(words):
@@ -295,9 +312,11 @@ def expect_latest(planes, s, p, entities):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def latest(store, planes, s, p, entities, samples):  # type: ignore[no-untyped-def]
-    """Writes to `samples[i]` the latest sample of `entities[i]` (negative: none) in the window of series s that hits sequence p, or -1.
+    """Writes to `samples[i]` the latest sample of `entities[i]` (negative: none) in the window of
+    series s that hits sequence p, or -1.
 
-    The samples of different entities are far apart in memory, so that of one entity is prefetched while others are searched.
+    The samples of different entities are far apart in memory, so that of one entity is prefetched
+    while others are searched.
     """
     slots, places, bit = len(planes.bucket), len(store.t) - 1, np.uint64(1) << np.uint64(p)
     bits, counts, dense, first, last = planes.bits[p], planes.counts, planes.dense, planes.first, planes.latest
@@ -331,7 +350,8 @@ def latest(store, planes, s, p, entities, samples):  # type: ignore[no-untyped-d
 
 @njit(cache=True, nogil=True)
 def _latest_from(store, planes, p, e, newest, oldest):  # type: ignore[no-untyped-def]
-    """The latest sample of entity e that hits sequence p in the buckets `newest` down to `oldest`, or -1."""
+    """The latest sample of entity e that hits sequence p in the buckets
+    `newest` down to `oldest`, or -1."""
     slots, places = len(planes.bucket), len(store.t) - 1
     for j in range(newest, oldest - 1, -1):
         slot = j % slots
@@ -371,7 +391,8 @@ def check(store: Store, planes: Planes) -> None:
 
 
 def _entering(entity: Int32s, word: Words, sequences: int) -> list[list[int]]:
-    """For each sequence the entity of each sample that hits it, unless the entity's hitting sample before hit it too."""
+    """For each sequence the entity of each sample that hits it, unless the entity's hitting
+    sample before hit it too."""
     found: list[list[int]] = [[] for _ in range(sequences)]
     last: dict[int, int] = {}
     for e, own in zip(entity.tolist(), word.tolist(), strict=True):

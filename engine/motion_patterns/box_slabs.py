@@ -1,8 +1,9 @@
-"""Which of up to 64 axis-parallel boxes contain each sample: one word has a bit for each box whose slab contains x, one for y; the result is their
-AND.
+"""Which of up to 64 axis-parallel boxes contain each sample: one word has a bit for each box whose
+slab contains x, one for y; the result is their AND.
 
-Each axis is divided into cells, and the cell number is monotonic in the coordinate, in spite of rounding. So a box certainly contains a sample whose
-cell is between the box's lowest and highest cell. Only in those two cells ("gray" in [CMP] 5.2) the coordinate is compared with the border.
+Each axis is divided into cells, and the cell number is monotonic in the coordinate, in spite of
+rounding. So a box certainly contains a sample whose cell is between the box's lowest and highest
+cell. Only in those two cells ("gray" in [CMP] 5.2) the coordinate is compared with the border.
 """
 
 from __future__ import annotations
@@ -24,13 +25,15 @@ MOST_BOXES = 64
 _CELLS = 1024
 """Cells of an axis: the words of both axes fit into the first-level cache."""
 BLOCK = 16384
-"""Samples of a block: it fits into the second-level cache, and is long enough for the hardware prefetcher."""
+"""Samples of a block: it fits into the second-level cache, and is long enough
+for the hardware prefetcher."""
 
 
 @dataclass(frozen=True)
 class BoxSlabs:
-    """`words[axis, cell]`: the boxes whose slab intersects the cell; `gray[axis, cell]`: those of them whose border is in it. Cells 1 to _CELLS are
-    between the outermost borders. `boxes`: rows west, south, east, north."""
+    """`words[axis, cell]`: the boxes whose slab intersects the cell; `gray[axis, cell]`: those of
+    them whose border is in it. Cells 1 to _CELLS are between the outermost borders. `boxes`: rows
+    west, south, east, north."""
 
     boxes: Floats
     corner: tuple[float, float]
@@ -43,7 +46,8 @@ class BoxSlabs:
         """Slabs of at most MOST_BOXES boxes."""
         corner = (float(boxes[:, 0].min()), float(boxes[:, 1].min()))
         sides = np.maximum(boxes[:, 2:].max(axis=0) - corner, 1e-300)
-        # The last border is in the last cell but one, so coordinates beyond it are never in its cell.
+        # The last border is in the last cell but one, so coordinates beyond
+        # it are never in its cell.
         scale = (float((_CELLS - 1) / sides[0]), float((_CELLS - 1) / sides[1]))
         words, gray = np.zeros((2, _CELLS + 2), np.uint64), np.zeros((2, _CELLS + 2), np.uint64)
         ends = np.empty((2, len(boxes)), np.int32)
@@ -85,7 +89,8 @@ def _either(cells, i):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _find(cells, words, near):  # type: ignore[no-untyped-def]
-    """Writes the samples that may be in a box to `near`. Returns their number. Most are in none, so their words are not kept."""
+    """Writes the samples that may be in a box to `near`. Returns their number. Most are in none, so
+    their words are not kept."""
     n, x, y = 0, words[0], words[1]
     for i in range(len(cells)):
         column, level = _either(cells, i)
@@ -96,8 +101,9 @@ def _find(cells, words, near):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _gray(cells, words, gray, near, hit, word, pending):  # type: ignore[no-untyped-def]
-    """Writes the words of the samples `near[:hit]` to `word`, and the positions in `near` of those with gray bits to `pending`. Returns (number of
-    pending samples, number of bits in all words)."""
+    """Writes the words of the samples `near[:hit]` to `word`, and the positions in
+    `near` of those with gray bits to `pending`. Returns (number of pending samples,
+    number of bits in all words)."""
     n, bits, x, y, gray_x, gray_y = 0, np.uint64(0), words[0], words[1], gray[0], gray[1]
     for k in range(hit):
         column, level = _either(cells, np.uint32(near[k]))
@@ -111,7 +117,8 @@ def _gray(cells, words, gray, near, hit, word, pending):  # type: ignore[no-unty
 
 @njit(cache=True, nogil=True)
 def _decide(x, y, cells, gray, boxes, near, word, pending, count):  # type: ignore[no-untyped-def]
-    """Decides the gray bits of the samples at the positions `pending[:count]`. Returns (number of bits removed, whether some word becomes 0)."""
+    """Decides the gray bits of the samples at the positions `pending[:count]`. Returns (number of
+    bits removed, whether some word becomes 0)."""
     gone, empty = np.uint64(0), False
     for d in range(count):
         k = np.uint32(pending[d])
@@ -133,7 +140,8 @@ def _decide(x, y, cells, gray, boxes, near, word, pending, count):  # type: igno
 
 @njit(cache=True, nogil=True)
 def _still(word, near, hit):  # type: ignore[no-untyped-def]
-    """Moves the samples `near[:hit]` that still have a bit, and their words, to the front. Returns their number."""
+    """Moves the samples `near[:hit]` that still have a bit, and their words, to the
+    front. Returns their number."""
     n = 0
     for k in range(hit):
         bits = word[k]
@@ -153,10 +161,12 @@ def _expect(store, entity, near, hit):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def take(begin, rows, slabs, store):  # type: ignore[no-untyped-def]
-    """Stores those of `rows`, columns (x, y, t, seq, entity), from `begin` on that are in some box, each with the word of its boxes. Returns (the
-    first row that is not processed because the store is full, number of bits in the words).
+    """Stores those of `rows`, columns (x, y, t, seq, entity), from `begin` on that are in some box,
+    each with the word of its boxes. Returns (the first row that is not processed because the store
+    is full, number of bits in the words).
 
-    Memory access takes as long as the computation. So the memory that a block's samples need in the store is prefetched while borders are compared.
+    Memory access takes as long as the computation. So the memory that a block's samples need in the
+    store is prefetched while borders are compared.
     """
     x, y, t, seq, entity = rows
     west, south, across, up, words, gray, boxes = slabs

@@ -1,12 +1,15 @@
-"""Predicates in order ([CMP] 5.4) of a group with planes: an entity that satisfies each of them is a candidate; only candidates are evaluated
-exactly.
+"""Predicates in order ([CMP] 5.4) of a group with planes: an entity that satisfies each of them is
+a candidate; only candidates are evaluated exactly.
 
-A **chain** is samples at increasing times, one for each member of the order (`plan`), each a hit within its member's window. A chain needs a hit in
-each of these windows, and the planes show which entities have these: the candidates. A candidate's chain is solved again only if the result may have
-changed: a chain that was found holds until its first sample leaves its window, and a missing chain may appear only when a hit enters a window.
+A **chain** is samples at increasing times, one for each member of the order (`plan`), each a hit
+within its member's window. A chain needs a hit in each of these windows, and the planes show which
+entities have these: the candidates. A candidate's chain is solved again only if the result may have
+changed: a chain that was found holds until its first sample leaves its window, and a missing chain
+may appear only when a hit enters a window.
 
-A hit that is later than all hits of the members that must follow it completes no chain. So a missing chain needs a new hit of a member without
-followers, or of a member whose window a hit enters later than it enters the window of a follower: such members **open** a chain.
+A hit that is later than all hits of the members that must follow it completes no chain. So a
+missing chain needs a new hit of a member without followers, or of a member whose window a hit
+enters later than it enters the window of a follower: such members **open** a chain.
 """
 
 from __future__ import annotations
@@ -24,21 +27,24 @@ Words = npt.NDArray[np.uint64]
 
 
 class Chains(NamedTuple):
-    """`known[q, word]`: the candidates of the last evaluation of query q. For these, `until[q, e]` is the number of the evaluation up to which
-    (exclusive) the chain holds, or UNSOLVED. This is a cache, not state: chains of other entities are solved again."""
+    """`known[q, word]`: the candidates of the last evaluation of query q. For these, `until[q, e]`
+    is the number of the evaluation up to which (exclusive) the chain holds, or UNSOLVED. This is a
+    cache, not state: chains of other entities are solved again."""
 
     known: Words
     until: npt.NDArray[np.int64]
 
 
 def no_chains(queries: int, words: int) -> Chains:
-    """An empty cache, also used when entities exceed the room. The operating system allocates no memory for entities that are never candidates."""
+    """An empty cache, also used when entities exceed the room. The operating system allocates no
+    memory for entities that are never candidates."""
     return Chains(np.zeros((queries, words), np.uint64), np.zeros((queries, words * 64), np.int64))
 
 
 @njit(cache=True, nogil=True)
 def _last_hit(store, planes, slot, p, e, before, reads):  # type: ignore[no-untyped-def]
-    """The latest sample of entity e before time `before` that hits sequence p in the bucket of `slot`, or -1; and `reads`, increased."""
+    """The latest sample of entity e before time `before` that hits sequence p in the bucket of
+    `slot`, or -1; and `reads`, increased."""
     mask, bit, first = len(store.t) - 1, np.uint64(1) << np.uint64(p), planes.first[slot]
     number = first + planes.latest[slot, e]
     if number >= planes.stop[slot] or store.entity[number & mask] != e:
@@ -55,10 +61,12 @@ def _last_hit(store, planes, slot, p, e, before, reads):  # type: ignore[no-unty
 
 @njit(cache=True, nogil=True)
 def solve(sweep, store, planes, q, e, pick, bucket):  # type: ignore[no-untyped-def]
-    """Writes the latest samples of entity e at increasing times for chain q to `pick` (by member), their buckets to `bucket`. Returns (the number of
-    the evaluation at which the first of them leaves its window, or UNSOLVED, samples read).
+    """Writes the latest samples of entity e at increasing times for chain q to `pick` (by member),
+    their buckets to `bucket`. Returns (the number of the evaluation at which the first of them
+    leaves its window, or UNSOLVED, samples read).
 
-    From the last member backwards, each takes its latest sample before those of its followers. If this fails, there is no chain.
+    From the last member backwards, each takes its latest sample before those of its followers. If
+    this fails, there is no chain.
     """
     slots, mask, bits, counts, dense = len(planes.bucket), len(store.t) - 1, planes.bits, planes.counts, planes.dense
     until, reads, first = NEVER, 0, sweep.chain_first[q]
@@ -88,7 +96,8 @@ def solve(sweep, store, planes, q, e, pick, bucket):  # type: ignore[no-untyped-
 
 @njit(cache=True, nogil=True)
 def _may_begin(sweep, store, planes, entered, q, e):  # type: ignore[no-untyped-def]
-    """Whether a new hit of e may complete chain q: one of a member that opens it, in the buckets from `entered[s]` on."""
+    """Whether a new hit of e may complete chain q: one of a member that opens it, in the
+    buckets from `entered[s]` on."""
     slots, unused = len(planes.bucket), 0
     for n in range(sweep.chain_first[q], sweep.chain_first[q + 1]):
         if not sweep.chain_opens[n]:
@@ -109,7 +118,8 @@ def _may_begin(sweep, store, planes, entered, q, e):  # type: ignore[no-untyped-
 
 @njit(cache=True, nogil=True)
 def keep_solved(sweep, store, planes, chains, entered, q, at, words, candidates, pick, bucket):  # type: ignore[no-untyped-def]
-    """Removes the candidates of query q from `candidates[:words]` whose chain does not hold at `at`. Returns the samples read.
+    """Removes the candidates of query q from `candidates[:words]` whose chain does not hold at
+    `at`. Returns the samples read.
 
     `entered[s]`: the first bucket that has entered the window since the query's last evaluation.
     """

@@ -1,9 +1,10 @@
 """Compact ids: the numbers of entities in a group's planes.
 
-An entity's **compact id** is the index of its bit in planes and of its entry in the arrays beside them. Entities get ids in sequence, at their first
-sample that hits. So the width of planes is the number of entities that were in some region, not the number of all entities. When most entities with
-an id have no stored sample, the others are **renumbered** in the order of their entity numbers: rows that arrive in this order access memory
-sequentially, which the processor prefetches.
+An entity's **compact id** is the index of its bit in planes and of its entry in the arrays beside
+them. Entities get ids in sequence, at their first sample that hits. So the width of planes is the
+number of entities that were in some region, not the number of all entities. When most entities with
+an id have no stored sample, the others are **renumbered** in the order of their entity numbers:
+rows that arrive in this order access memory sequentially, which the processor prefetches.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ Int32s = npt.NDArray[np.int32]
 
 
 class CompactIds(NamedTuple):
-    """`of[entity]`: the entity's compact id, -1 if it has none. `entity[id]`: the entity of each of the first `taken[0]` ids; all others are free."""
+    """`of[entity]`: the entity's compact id, -1 if it has none. `entity[id]`: the entity of each of
+    the first `taken[0]` ids; all others are free."""
 
     of: Int32s
     entity: Int32s
@@ -34,7 +36,8 @@ def no_ids() -> CompactIds:
 
 
 def with_entities(compact_ids: CompactIds, entities: int) -> CompactIds:
-    """The same compact ids with room for entities numbered below `entities`; the room grows by doubling."""
+    """The same compact ids with room for entities numbered below `entities`;
+    the room grows by doubling."""
     if entities <= len(compact_ids.of):
         return compact_ids
     more = max(entities, 2 * len(compact_ids.of)) - len(compact_ids.of)
@@ -45,8 +48,8 @@ def with_entities(compact_ids: CompactIds, entities: int) -> CompactIds:
 
 @njit(cache=True, nogil=True)
 def assign(compact_ids, entity, first, stop, mask):  # type: ignore[no-untyped-def]
-    """Replaces the entities at the indexes `number & mask`, for the numbers `first` to `stop`, by their compact ids. An entity without one gets the
-    next."""
+    """Replaces the entities at the indexes `number & mask`, for the numbers `first` to `stop`, by
+    their compact ids. An entity without one gets the next."""
     of, who, taken = compact_ids.of, compact_ids.entity, compact_ids.taken[0]
     for number in range(first, stop):
         e = np.uint32(entity[number & mask])
@@ -68,7 +71,8 @@ def with_samples(compact_ids: CompactIds, store: Store) -> npt.NDArray[np.bool_]
 
 
 def renumbered(compact_ids: CompactIds, in_use: npt.NDArray[np.bool_]) -> tuple[CompactIds, Int32s]:
-    """(Ids for only the entities marked in `in_use`, in the order of their numbers; the new id of each old one, -1 for the others)."""
+    """(Ids for only the entities marked in `in_use`, in the order of their numbers; the new id of
+    each old one, -1 for the others)."""
     who = np.flatnonzero(in_use)
     order = who[np.argsort(compact_ids.entity[who])]
     moved = np.full(len(in_use), -1, np.int32)

@@ -1,10 +1,13 @@
-"""Columns of distances, time-major: for each (distance predicate, bucket, entity) the extremum of the bucket, for each window that of its buckets.
+"""Columns of distances, time-major: for each (distance predicate, bucket, entity) the extremum of
+the bucket, for each window that of its buckets.
 
-The columns hold squares as float32. They only show which entities may have one of the best scores (the lower bounds of [CMP] 5.3, table LBT); the
-exact score of these few is computed from their stored samples (the raw trajectories of table AST). Scores from columns are right within the slack.
+The columns hold squares as float32. They only show which entities may have one of the best scores
+(the lower bounds of [CMP] 5.3, table LBT); the exact score of these few is computed from their
+stored samples (the raw trajectories of table AST). Scores from columns are right within the slack.
 
-A window slides by two stacks in place: a bucket up to `split` holds the extremum from there to `split`, a later one its own; `back` is the extremum
-of the later ones. So each bucket is accessed three times, for any length of the window. "Greatest" columns hold negative squares.
+A window slides by two stacks in place: a bucket up to `split` holds the extremum from there to
+`split`, a later one its own; `back` is the extremum of the later ones. So each bucket is accessed
+three times, for any length of the window. "Greatest" columns hold negative squares.
 """
 
 from __future__ import annotations
@@ -25,16 +28,18 @@ NOTHING = np.float32(np.inf)
 """No sample."""
 _GREATEST = np.float32(1e36)
 FAR = 1e17
-"""Distances from here on (less than the root of _GREATEST) are only known to be at least this great."""
+"""Distances from here on (less than the root of _GREATEST) are only known
+to be at least this great."""
 RELATIVE_SLACK = 1e-6
 ABSOLUTE_SLACK = 1e-18
-"""The absolute error of a sum of column values is far less: the rounding of float32 squares, and squares that are 0 in float32."""
+"""The absolute error of a sum of column values is far less: the rounding of float32 squares, and
+squares that are 0 in float32."""
 _NONE = np.iinfo(np.int64).min
 
 
 class Measures(NamedTuple):
-    """The distance predicates with their windows: `start`, `end` in time; `sign` 1 least, -1 greatest; place and radius (0: a point), or
-    `column` of the store's `measured` (else -1)."""
+    """The distance predicates with their windows: `start`, `end` in time; `sign` 1 least, -1
+    greatest; place and radius (0: a point), or `column` of the store's `measured` (else -1)."""
 
     start: Ints
     end: Ints
@@ -46,7 +51,8 @@ class Measures(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """`rows[m, bucket % slots]` by entity; `extremum[m]`: of the window; `newest[m]`: last bucket taken; `entered`, `left`: cursors in the store."""
+    """`rows[m, bucket % slots]` by entity; `extremum[m]`: of the window; `newest[m]`: last bucket
+    taken; `entered`, `left`: cursors in the store."""
 
     rows: Singles
     back: Singles
@@ -117,7 +123,8 @@ def _lower(row, other, entities):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def slide(store, measures, columns, m, width, at, entities):  # type: ignore[no-untyped-def]
-    """Moves window m to evaluation time `at`; the samples that enter begin at `columns.entered[m]`, which moves too."""
+    """Moves window m to evaluation time `at`; the samples that enter begin at
+    `columns.entered[m]`, which moves too."""
     slots = (measures.start[m] - measures.end[m]) // width
     rows, back = columns.rows[m], columns.back[m]
     low, high = (at - measures.start[m]) // width + 1, (at - measures.end[m]) // width

@@ -1,4 +1,5 @@
-"""Distances of samples from points and regions: metres along geodesics of WGS 84 on a geographic feed, else the plane's unit."""
+"""Distances of samples from points and regions: metres along geodesics of WGS 84 on a geographic
+feed, else the plane's unit."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ Floats = npt.NDArray[np.float64]
 
 
 def distances_to(target: Region | Place, x: Floats, y: Floats, border: GeodesicBorder | None) -> Floats:
-    """Distance of each position from the target; 0 inside a region. `border`: for polygons on a geographic feed, else null."""
+    """Distance of each position from the target; 0 inside a region. `border`: for polygons on a
+    geographic feed, else null."""
     if isinstance(target, Place):
         return _from_point(target.x, target.y, target.geodesic, x, y)
     if isinstance(target, CircleRegion):

@@ -1,8 +1,11 @@
-"""The continuous phase: evaluation time advances, index points enter and leave, and only the entities and queries they affect are evaluated.
+"""The continuous phase: evaluation time advances, index points enter and leave, and only the
+entities and queries they affect are evaluated.
 
-Evaluation skips to the next multiple of `every` at which some point enters or leaves. No answer can change in between, however long that is.
+Evaluation skips to the next multiple of `every` at which some point enters or leaves. No answer can
+change in between, however long that is.
 
-References: [CMP] 5.2 (the series' heads are read instead of a counter of covered predicates), 5.3 (Θ), 5.4 (order).
+References: [CMP] 5.2 (the series' heads are read instead of a counter of covered
+predicates), 5.3 (Θ), 5.4 (order).
 """
 
 from __future__ import annotations
@@ -24,13 +27,14 @@ NEVER = np.iinfo(np.int64).max
 UNSOLVED = np.iinfo(np.int64).min
 """Less than all evaluation numbers, also those of negative times."""
 START, END, CANDIDATE, RETRACTED = 1, -1, 2, -2
-"""What changes for (query, entity) at T: a match begins, ends; for ranked queries: becomes one of the partition's best with this score, ceases to
-be."""
+"""What changes for (query, entity) at T: a match begins, ends; for ranked queries: becomes one of
+the partition's best with this score, ceases to be."""
 
 
 class Status(NamedTuple):
-    """The results so far. `holds[q, e]`: e matches (ranked: was last reported as a candidate); `chain_until[q, e]`: evaluation number up to which
-    (exclusive) the chain is known to be satisfied; `score[r, e]`: the score for ranked query r, NaN if e does not qualify."""
+    """The results so far. `holds[q, e]`: e matches (ranked: was last reported as a candidate);
+    `chain_until[q, e]`: evaluation number up to which (exclusive) the chain is known to be
+    satisfied; `score[r, e]`: the score for ranked query r, NaN if e does not qualify."""
 
     holds: npt.NDArray[np.bool_]
     chain_until: Ints
@@ -46,9 +50,11 @@ class Clock(NamedTuple):
 
 
 class Request(NamedTuple):
-    """What one call evaluates: all times up to `last`. At the first multiple after the time `forced` everything is evaluated (NEVER: not).
+    """What one call evaluates: all times up to `last`. At the first multiple after the time
+    `forced` everything is evaluated (NEVER: not).
 
-    `entities`: codes in use; `rank` orders them by id (used by top k only); `width`: witnesses of an event.
+    `entities`: codes in use; `rank` orders them by id (used by top k only);
+    `width`: witnesses of an event.
     """
 
     last: int
@@ -59,7 +65,8 @@ class Request(NamedTuple):
 
 
 class Events(NamedTuple):
-    """Changes in order: `what` is START ... RETRACTED; witnesses of predicate j in column j (seq -1: none)."""
+    """Changes in order: `what` is START ... RETRACTED; witnesses of predicate j
+    in column j (seq -1: none)."""
 
     query: Ints
     entity: Ints
@@ -126,10 +133,11 @@ def _due(plan, points, p):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _solve(plan, points, q, e, pick):  # type: ignore[no-untyped-def]
-    """Writes the latest index points of chain q at increasing times to `pick` (by node). Returns the number of the evaluation at which the first of
-    them leaves its window, or UNSOLVED.
+    """Writes the latest index points of chain q at increasing times to `pick` (by node). Returns
+    the number of the evaluation at which the first of them leaves its window, or UNSOLVED.
 
-    From the last node backwards, each takes its latest point before those of its followers. If this fails, there is no chain.
+    From the last node backwards, each takes its latest point before those of its followers. If this
+    fails, there is no chain.
     """
     until = NEVER
     first = plan.chain_first[q]
@@ -161,7 +169,8 @@ def _note(events, n, plan, points, q, e, at, what, score, pick):  # type: ignore
     if what < 0:
         return
     if plan.chain_first[q] < plan.chain_first[q + 1]:
-        # Solved again: the cached solution may be an older one, and the witness must not depend on when it was found.
+        # Solved again: the cached solution may be an older one, and the witness must not
+        # depend on when it was found.
         _solve(plan, points, q, e, pick)
     first = plan.witness_first[q]
     for j in range(plan.witness_first[q + 1] - first):
@@ -207,7 +216,8 @@ def _sift(heap, heap_score, n, rank):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def best(score, ranks, k, rank, chosen):  # type: ignore[no-untyped-def]
-    """Marks in `chosen` the entities that Θ selects (`ranks`: RANK_...); entities with score NaN are not candidates; `rank` orders entities by id."""
+    """Marks in `chosen` the entities that Θ selects (`ranks`: RANK_...); entities with score NaN
+    are not candidates; `rank` orders entities by id."""
     chosen[:] = False
     if ranks in (RANK_LEAST, RANK_GREATEST):
         sign = 1.0 if ranks == RANK_LEAST else -1.0
@@ -244,8 +254,9 @@ def best(score, ranks, k, rank, chosen):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _move(plan, points, series, due, k, touched_series, touched_entity, work):  # type: ignore[no-untyped-def]
-    """Lets the points of the `series` that are due enter and leave at evaluation k. Returns (arrays of affected pairs (series, entity), their
-    number); the arrays may be replaced by longer ones. Updates `due[s]`; `work` counts points [entered, left].
+    """Lets the points of the `series` that are due enter and leave at evaluation k. Returns (arrays
+    of affected pairs (series, entity), their number); the arrays may be replaced by longer ones.
+    Updates `due[s]`; `work` counts points [entered, left].
     """
     touched = 0
     for s in range(len(series)):
@@ -269,7 +280,8 @@ def _move(plan, points, series, due, k, touched_series, touched_entity, work):  
 
 @njit(cache=True, nogil=True)
 def _rank(plan, points, status, q, at, request, marked, events, n, pick):  # type: ignore[no-untyped-def]
-    """Asserts the best of ranked query q, after its `marked` entities were evaluated, as events from n on. Returns (events, n)."""
+    """Asserts the best of ranked query q, after its `marked` entities were evaluated, as events
+    from n on. Returns (events, n)."""
     entities = request.entities
     scores, holds, chosen = status.score[plan.ranking[q]], status.holds[q], np.empty(entities, np.bool_)
     best(scores[:entities], plan.ranks[q], plan.k[q], request.rank, chosen)
@@ -287,7 +299,8 @@ def _rank(plan, points, status, q, at, request, marked, events, n, pick):  # typ
 
 @kernel(inline=True)
 def _covers(plan: Any, points: Any, on: Any, q: Any, e: Any) -> Any:
-    """Whether entity e satisfies all binary predicates of query q, their order apart; `on`: see `advance`."""
+    """Whether entity e satisfies all binary predicates of query q, their order
+    apart; `on`: see `advance`."""
     covers = True
     for i in range(plan.required_first[q], plan.required_first[q + 1]):
         covers = covers and points.head[plan.required[i], e] >= 0
@@ -322,8 +335,8 @@ def _score(plan: Any, points: Any, q: Any, e: Any) -> Any:
 
 @kernel(inline=True)
 def _is_new(plan: Any, points: Any, status: Any, on: Any, ranked: Any, q: Any, e: Any, k: Any, pick: Any) -> Any:
-    """Evaluates query q for entity e. Returns whether its match begins or ends, and the score; that of a ranked query is stored, and marked in
-    `ranked`: (queries, their entities)."""
+    """Evaluates query q for entity e. Returns whether its match begins or ends, and the score; that
+    of a ranked query is stored, and marked in `ranked`: (queries, their entities)."""
     covered = _covers(plan, points, on, q, e) and _in_order(plan, points, status, q, e, k, pick)
     score = _score(plan, points, q, e) if covered else np.nan
     decides = plan.decides[q]

@@ -1,15 +1,18 @@
-"""Index points of all series: each is kept from its arrival until it leaves its window, as evaluation time advances.
+"""Index points of all series: each is kept from its arrival until it leaves its window, as
+evaluation time advances.
 
     append            enter: t + end <= T          leave: t + start <= T
       |---- waiting -----|------- in the window --------|  (memory is free again)
 
-The points of a series are in a ring in order of (t, arrival), so entering and leaving are cursors: the positive and negative updates of [CMP] 4.
-Points are numbered from 0 in each series, and numbers are never reused; a number is at ring index `number & mask`. Within a series the points of one
-entity that are in the window are linked: `head[p, e]` is the latest (its low 31 bits; -1: none), `back` the distance in numbers to the one before (0:
-none).
+The points of a series are in a ring in order of (t, arrival), so entering and leaving are cursors:
+the positive and negative updates of [CMP] 4. Points are numbered from 0 in each series, and numbers
+are never reused; a number is at ring index `number & mask`. Within a series the points of one
+entity that are in the window are linked: `head[p, e]` is the latest (its low 31 bits; -1: none),
+`back` the distance in numbers to the one before (0: none).
 
-In a distance series only points that can still become the extremum stay linked, so values get worse from the front on. `front[m, e]` is the extremum,
-`ahead` links it to the next point, and `extremum[m, e]` repeats its value (NaN: none).
+In a distance series only points that can still become the extremum stay linked, so values get worse
+from the front on. `front[m, e]` is the extremum, `ahead` links it to the next point, and
+`extremum[m, e]` repeats its value (NaN: none).
 """
 
 from __future__ import annotations
@@ -30,8 +33,9 @@ _ALWAYS = np.iinfo(np.int64).max
 
 
 class Points(NamedTuple):
-    """Rings of all series in one pool. Series p has the ring `first[p]` to `first[p] + mask[p]`; numbers below `left[p]` have left, those below
-    `entered[p]` are in the window, those below `tail[p]` waiting."""
+    """Rings of all series in one pool. Series p has the ring `first[p]` to
+    `first[p] + mask[p]`; numbers below `left[p]` have left, those below `entered[p]` are in the
+    window, those below `tail[p]` waiting."""
 
     first: Ints
     mask: Ints
@@ -98,7 +102,8 @@ def with_entities(points: Points, entities: int) -> Points:
 
 
 def with_room(points: Points, counts: Ints) -> Points:
-    """The same points with room for `counts` more in each series. Rings that are more than half full grow too, so that points are rarely moved."""
+    """The same points with room for `counts` more in each series. Rings that are more than half
+    full grow too, so that points are rarely moved."""
     kept = points.tail - points.left
     rooms = points.mask + 1
     if (kept + counts <= rooms).all():
@@ -128,7 +133,8 @@ def _move(points, to):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def append(points, series, row, value, t, seq, x, y, entity):  # type: ignore[no-untyped-def]
-    """Appends points: `row[i]` of the batch's columns to `series[i]`; the rows of a series are in order. There must be room."""
+    """Appends points: `row[i]` of the batch's columns to `series[i]`; the rows of a series are in
+    order. There must be room."""
     for i in range(len(series)):
         p = series[i]
         r = row[i]
@@ -169,8 +175,9 @@ def before(points, p, number):  # type: ignore[no-untyped-def]
 def enter(points, p, at, limit, end, measure, sign, eager, series, entities, n):  # type: ignore[no-untyped-def]
     """Lets waiting points of series p with t + end <= at enter the window, up to number `limit`.
 
-    If the result of the series for an entity changed (`eager`: for every point) its pair is written to `series[n]`, `entities[n]`, ... Returns the
-    new n. Stops early if these arrays are full. One call moves many points, because each call counts references of all arrays.
+    If the result of the series for an entity changed (`eager`: for every point) its pair is written
+    to `series[n]`, `entities[n]`, ... Returns the new n. Stops early if these arrays are full. One
+    call moves many points, because each call counts references of all arrays.
     """
     first, mask, t, entity, value = points.first[p], points.mask[p], points.t, points.entity, points.value
     back, ahead, head, front, extremum = points.back, points.ahead, points.head, points.front, points.extremum
@@ -207,7 +214,8 @@ def enter(points, p, at, limit, end, measure, sign, eager, series, entities, n):
 
 @njit(cache=True, nogil=True)
 def leave(points, p, at, start, measure, eager, series, entities, n):  # type: ignore[no-untyped-def]
-    """Lets points of series p in the window with t + start <= at leave it; otherwise like `enter`."""
+    """Lets points of series p in the window with t + start <= at leave it; otherwise like
+    `enter`."""
     first, mask, t, entity, value = points.first[p], points.mask[p], points.t, points.entity, points.value
     ahead, head, front, extremum = points.ahead, points.head, points.front, points.extremum
     number, limit = points.left[p], points.entered[p]
@@ -248,7 +256,8 @@ def live(points: Points) -> tuple[Ints, dict[str, npt.NDArray[np.generic]]]:
 
 
 def rebuilt(counts: Ints, entered: Ints, columns: dict[str, npt.NDArray[np.generic]], measure: Ints, sign: Ints, entities: int) -> Points:
-    """Rings of the points that `live` returned, numbered again; the first `entered` of each series are in their windows."""
+    """Rings of the points that `live` returned, numbered again; the first `entered` of each
+    series are in their windows."""
     points = _with_rings(2 * counts, int(measure.max(initial=-1)) + 1, entities)
     t, seq, x, y, value, entity = (columns[name] for name in COLUMNS)
     _fill(points, counts, entered, t, seq, x, y, value, entity, measure, sign)

@@ -1,4 +1,5 @@
-"""From starts and ends to signed changes: maximal intervals. An open one is asserted immediately; at its end it is retracted and asserted closed."""
+"""From starts and ends to signed changes: maximal intervals. An open one is asserted immediately;
+at its end it is retracted and asserted closed."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ _KIND = pa.array(["match"])
 
 @dataclass
 class OpenMatches:
-    """The matches that still hold, sorted by (query, entity), each once: their START events, with score and witnesses of that time."""
+    """The matches that still hold, sorted by (query, entity), each once: their START events, with
+    score and witnesses of that time."""
 
     began: Events
 
@@ -56,7 +58,8 @@ def joined(parts: list[Events]) -> Events:
 
 
 def widened(events: Events, width: int) -> Events:
-    """The same events with columns for `width` witnesses; added columns are empty, as are those cut off."""
+    """The same events with columns for `width` witnesses; added columns are
+    empty, as are those cut off."""
     had = events.seq.shape[1]
     if had == width:
         return events
@@ -70,7 +73,8 @@ def widened(events: Events, width: int) -> Events:
 
 
 def state_changes(open_matches: OpenMatches, events: Events, dictionary: EntityDictionary) -> tuple[OpenMatches, pa.Table]:
-    """The open matches after `events` (STARTs and ENDs; those of one pair alternate in order of time), and the changes."""
+    """The open matches after `events` (STARTs and ENDs; those of one pair alternate in order
+    of time), and the changes."""
     if len(events.query) == 0:
         return open_matches, NO_CHANGES
     # Most matches continue: only those with an event are processed.
@@ -105,7 +109,8 @@ def state_changes(open_matches: OpenMatches, events: Events, dictionary: EntityD
 
 @njit(cache=True, nogil=True)
 def _merged(keys, began, gone, fresh_keys, fresh):  # type: ignore[no-untyped-def]
-    """`began` without the rows marked in `gone`, merged with `fresh`, by (query, entity): `keys` and `fresh_keys`, both ascending."""
+    """`began` without the rows marked in `gone`, merged with `fresh`, by (query, entity): `keys`
+    and `fresh_keys`, both ascending."""
     merged = no_events(len(keys) - gone.sum() + len(fresh_keys), fresh.seq.shape[1])
     i = n = 0
     for j in range(len(fresh_keys) + 1):

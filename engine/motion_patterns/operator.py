@@ -1,4 +1,5 @@
-"""Continuous motion patterns: all motion queries of a feed, evaluated by planes or by index points."""
+"""Continuous motion patterns: all motion queries of a feed, evaluated by
+planes or by index points."""
 
 from __future__ import annotations
 
@@ -27,14 +28,17 @@ from engine.operator import Operator, Output, RegisteredQuery, Stage
 Ints = npt.NDArray[np.int64]
 
 STATE_VERSION = 6
-"""Version of the form that `dump` writes; a state of another version is refused and made again from the log."""
+"""Version of the form that `dump` writes; a state of another version is refused
+and made again from the log."""
 
 
 @dataclass
 class MotionState:
-    """State of one partition. `points` (null if no query keeps any) and `planes` (one for each group) hold the samples and the matches. `done`: every
-    evaluation time up to it is evaluated (null: none is). `open` are the matches that hold. Matches of ranked queries are in the relational stage,
-    and `sent` holds this partition's candidates as last sent to it. `rank[e]` orders entities by id."""
+    """State of one partition. `points` (null if no query keeps any) and `planes` (one for each
+    group) hold the samples and the matches. `done`: every evaluation time up to it is
+    evaluated (null: none is). `open` are the matches that hold. Matches of ranked queries are
+    in the relational stage, and `sent` holds this partition's candidates as last sent to it.
+    `rank[e]` orders entities by id."""
 
     points: PointSeries | None
     planes: list[PlaneSweep]
@@ -57,7 +61,8 @@ class MotionState:
 
 
 class MotionStage(Stage[MotionIndex, MotionState]):
-    """The keyed stage: its input is an entity's samples, its output the matches, or the scores for the ranking."""
+    """The keyed stage: its input is an entity's samples, its output the matches, or
+    the scores for the ranking."""
 
     def initial(self, index: MotionIndex) -> MotionState:
         none = none_of(index.widest)
@@ -147,7 +152,8 @@ class MotionStage(Stage[MotionIndex, MotionState]):
 
 
 class MotionOperator(Operator[MotionIndex]):
-    """Family `motion` ([CMP]). The whole log is read for a new query: a match may have begun at any time."""
+    """Family `motion` ([CMP]). The whole log is read for a new query: a match
+    may have begun at any time."""
 
     families: ClassVar[tuple[str, ...]] = ("motion",)
     keyed = MotionStage()

@@ -1,13 +1,16 @@
 """The shared index of all motion queries of a feed: equal parts are kept and evaluated once.
 
-Every spatial predicate is reduced to **index points** ([CMP] 4): the samples that satisfy it, each from the time when it enters the predicate's
-relative window (t + to) until it leaves it (t + from). A **series** holds the index points of all entities for one (conditions, test, window, every):
+Every spatial predicate is reduced to **index points** ([CMP] 4): the samples that satisfy it, each
+from the time when it enters the predicate's relative window (t + to) until it leaves it (t + from).
+A **series** holds the index points of all entities for one (conditions, test, window, every):
 
 - *exists*: the series of the samples that satisfy has a point in its window;
 - *forall*: the series of all samples has one, the series of those that do not satisfy has none;
 - a distance: a series of all samples with their distance as value; the extremum is kept;
-- predicates in order: a **chain** of series; one index point of each, at increasing times. A *forall* neighbour of a predicate without a window only
-  narrows that predicate's own window: after it means t > T - to, before it t <= T - from (a sample after a window's last one is after the window).
+- predicates in order: a **chain** of series; one index point of each, at increasing times. A
+  *forall* neighbour of a predicate without a window only narrows that predicate's own
+  window: after it means t > T - to, before it t <= T - from (a sample after a window's last
+  one is after the window).
 """
 
 from __future__ import annotations
@@ -42,8 +45,9 @@ from engine.operator import RegisteredQuery
 
 @dataclass(frozen=True)
 class SampleClass:
-    """The series with equal conditions, by the test of a sample: none (`every_sample`), its distance from a target, or whether region r of `grid`
-    contains it (`tested[r]`: series of those inside, series of those outside)."""
+    """The series with equal conditions, by the test of a sample: none (`every_sample`), its
+    distance from a target, or whether region r of `grid` contains it (`tested[r]`: series of those
+    inside, series of those outside)."""
 
     where: Conditions
     every_sample: tuple[int, ...]
@@ -54,8 +58,10 @@ class SampleClass:
 
 @dataclass(frozen=True)
 class MotionIndex:
-    """Immutable index over `queries`; see the module's text. `groups`: the queries with planes. For the others, `point_classes` and, by distinct
-    `every` in `clocks`, `clock_queries`, `clock_series` and `clock_totals`. `borders`: those of polygons with distances, on a geographic feed."""
+    """Immutable index over `queries`; see the module's text. `groups`: the queries with
+    planes. For the others, `point_classes` and, by distinct `every` in `clocks`,
+    `clock_queries`, `clock_series` and `clock_totals`. `borders`: those of polygons with
+    distances, on a geographic feed."""
 
     queries: tuple[RegisteredQuery, ...]
     feed: Feed
@@ -144,7 +150,8 @@ class _Compiler:
         compiled.witness[i] = series
 
     def _total(self, specification: MotionSpecification, predicate: Predicate, compiled: _Query) -> int:
-        """The series that shows the latest sample of a total: one that counted, or any that `at_most` needs."""
+        """The series that shows the latest sample of a total: one that counted, or
+        any that `at_most` needs."""
         total, target = predicate.total, predicate.target
         assert predicate.window is not None and total is not None and isinstance(target, Region)
         start, end = predicate.window
@@ -180,7 +187,8 @@ class _Compiler:
             compiled.nodes.append(_Node(i, compiled.witness[i], is_free, tuple(sorted(followers))))
 
     def _free(self, specification: MotionSpecification, i: int, before: int | None, after: int | None) -> int:
-        """The series of a predicate without a window: the horizon, narrowed by *forall* neighbours."""
+        """The series of a predicate without a window: the horizon,
+        narrowed by *forall* neighbours."""
         assert specification.horizon is not None
         predicate = specification.predicates[i]
         start, end = specification.horizon, 0
@@ -271,7 +279,8 @@ def _plan(
     eager = np.zeros(len(series), np.bool_)
     for q in by_points:
         query = compiled[q]
-        # Candidates of a ranked query are compared elsewhere, maybe later: each change of what they would show counts.
+        # Candidates of a ranked query are compared elsewhere, maybe later: each change of
+        # what they would show counts.
         used = sorted({*query.required, *query.excluded, *query.sums, *(query.shown if q in rankings else ())})
         for p in used:
             users[p].append(q)

@@ -1,10 +1,12 @@
-"""The queries with planes, in groups: a **group** is queries with equal conditions, `every` and bucket width, and at most 64 sequences together, so
-that the bits of one word show which of them a sample hits.
+"""The queries with planes, in groups: a **group** is queries with equal conditions,
+`every` and bucket width, and at most 64 sequences together, so that the bits of one word
+show which of them a sample hits.
 
-A query has planes if its windows are few buckets long; the bucket is the greatest span of which `every` and all the query's windows are whole
-multiples. A predicate without a window has the horizon as its window: planes show which entities satisfy each predicate of an order, `chains` which
-do so in order. All other queries (windows of very many buckets) keep index points. The choice depends on the query alone, so adding or removing
-others never changes it.
+A query has planes if its windows are few buckets long; the bucket is the greatest span of which
+`every` and all the query's windows are whole multiples. A predicate without a window has the
+horizon as its window: planes show which entities satisfy each predicate of an order, `chains` which
+do so in order. All other queries (windows of very many buckets) keep index points. The choice
+depends on the query alone, so adding or removing others never changes it.
 """
 
 from __future__ import annotations
@@ -33,9 +35,11 @@ Words = npt.NDArray[np.uint64]
 MOST_SEQUENCES = 64
 """The greatest number of sequences of a group."""
 _MOST_SLABBED = 16
-"""The greatest number of groups of boxes with equal conditions that each test all rows; more of them share a grid."""
+"""The greatest number of groups of boxes with equal conditions that each test all rows;
+more of them share a grid."""
 MOST_BUCKETS = 128
-"""The greatest number of buckets of a window: this many planes are kept, and combined at each evaluation."""
+"""The greatest number of buckets of a window: this many planes are kept, and
+combined at each evaluation."""
 
 SequenceKey = tuple[str, Region | Place | None]
 GroupKey = tuple[Conditions, int, int]
@@ -43,8 +47,8 @@ GroupKey = tuple[Conditions, int, int]
 
 @dataclass(frozen=True)
 class Bits:
-    """The bits of a sample's word: `always` those; if the sample is in region `regions[i]` of the conditions' grid, with `holds[i]` and without
-    `misses[i]`."""
+    """The bits of a sample's word: `always` those; if the sample is in region `regions[i]` of the
+    conditions' grid, with `holds[i]` and without `misses[i]`."""
 
     always: np.uint64
     regions: Ints
@@ -54,9 +58,11 @@ class Bits:
 
 @dataclass(frozen=True)
 class PlaneGroup:
-    """`queries`: positions in the index. `sequences`: (test, target) of each bit of the words. `measured`: targets whose distances are stored with
-    the samples, because no kernel computes them. `keeps_all`: every sample is stored, not only those that hit. `slabs`: if only samples in a few
-    boxes are stored, box r for sequence r; else null, and `bits` and `grid` decide; groups with equal conditions share the grid."""
+    """`queries`: positions in the index. `sequences`: (test, target) of each bit of the words.
+    `measured`: targets whose distances are stored with the samples, because no kernel computes
+    them. `keeps_all`: every sample is stored, not only those that hit. `slabs`: if only samples in
+    a few boxes are stored, box r for sequence r; else null, and `bits` and `grid` decide; groups
+    with equal conditions share the grid."""
 
     where: Conditions
     every: int
@@ -77,7 +83,8 @@ class PlaneGroup:
 
     @property
     def slots(self) -> int:
-        """Number of buckets that a present or later window contains. A window that *forall* neighbours make empty ends before it begins."""
+        """Number of buckets that a present or later window contains. A window that *forall*
+        neighbours make empty ends before it begins."""
         return int(max(self.sweep.start.max(initial=0), self.sweep.end.max(initial=0))) // self.width
 
     @property
@@ -87,7 +94,8 @@ class PlaneGroup:
 
     @property
     def linked(self) -> bool:
-        """Whether the samples of an entity are linked over several buckets; exact scores need this."""
+        """Whether the samples of an entity are linked over several
+        buckets; exact scores need this."""
         return len(self.measures.start) > 0
 
     @property
@@ -99,7 +107,8 @@ def bucket_width(specification: MotionSpecification) -> int | None:
     """Width of the query's buckets in the unit of t, or null if it keeps index points.
 
     >>> from engine.motion_patterns.specification import Predicate
-    >>> steps = tuple(Predicate("distance", Place(0.0, 0.0, False), window) for window in ((30, 20), (12, 0)))
+    >>> place, windows = Place(0.0, 0.0, False), ((30, 20), (12, 0))
+    >>> steps = tuple(Predicate("distance", place, window) for window in windows)
     >>> bucket_width(MotionSpecification("", Conditions(()), steps, None, every=4))
     2
     """
@@ -138,7 +147,8 @@ def _asks_all(specification: MotionSpecification) -> bool:
 
 
 def _parts(series: Sequence[SeriesKey], plan: Plan, queries: Sequence[int]) -> list[list[int]]:
-    """The queries in parts of at most MOST_SEQUENCES sequences; queries with common sequences are in one part if possible."""
+    """The queries in parts of at most MOST_SEQUENCES sequences; queries with common sequences
+    are in one part if possible."""
     parts: list[list[int]] = []
     sequences: list[set[SequenceKey]] = []
     seen: dict[SequenceKey, int] = {}
@@ -185,7 +195,8 @@ class _Group:
         return self.series.setdefault(p, len(self.series))
 
     def compiled(self, grid: RegionGrid | None) -> PlaneGroup:
-        """The group with the grid of its regions; `grid` is null if the group tests its boxes by slabs."""
+        """The group with the grid of its regions; `grid` is null if the group
+        tests its boxes by slabs."""
         where, every, width = self.key
         return PlaneGroup(
             where=where,

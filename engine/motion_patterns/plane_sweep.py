@@ -1,6 +1,8 @@
-"""The queries of one group with planes: stored samples, planes and columns (see `plane_groups`, `sweep`).
+"""The queries of one group with planes: stored samples, planes and columns (see
+`plane_groups`, `sweep`).
 
-Only samples (with the sequences that they hit) and matches are state. Planes, columns and cursors are derived and made again after a restart.
+Only samples (with the sequences that they hit) and matches are state. Planes, columns and cursors
+are derived and made again after a restart.
 """
 
 from __future__ import annotations
@@ -32,17 +34,20 @@ _WORD = 64
 _FEW = 4096
 """The arrays of this many compact ids fit into the caches."""
 _REST = 4
-"""Renumbering is considered again after this many times as many new samples as are stored. Renumbering takes a seventh of the time that these
-take."""
+"""Renumbering is considered again after this many times as many new samples as are stored.
+Renumbering takes a seventh of the time that these take."""
 _VACANT = 4
-"""Entities are renumbered if there are more than this many times as many compact ids as entities with samples."""
+"""Entities are renumbered if there are more than this many times as many compact ids
+as entities with samples."""
 
 
 class PlaneSweep(Structure):
-    """One group's samples and answers. `holds[q, word]`: a bit for each entity that matches, by the group's numbers of its queries.
+    """One group's samples and answers. `holds[q, word]`: a bit for each entity that matches, by the
+    group's numbers of its queries.
 
-    All these arrays are indexed by `compact_ids`. If every sample is stored, `compact_ids` is null and they are indexed by the entities' numbers.
-    Renumbering is considered when sample number `looks_at` has come.
+    All these arrays are indexed by `compact_ids`. If every sample is stored, `compact_ids` is
+    null and they are indexed by the entities' numbers. Renumbering is considered when sample
+    number `looks_at` has come.
     """
 
     def __init__(self, index: MotionIndex, group: PlaneGroup) -> None:
@@ -124,7 +129,8 @@ class PlaneSweep(Structure):
         self.holds = np.hstack([self.holds, np.zeros((len(self.holds), words - self.holds.shape[1]), np.uint64)])
 
     def _number_samples(self, first: int) -> None:
-        """Replaces the entity numbers of the stored samples from number `first` on by compact ids."""
+        """Replaces the entity numbers of the stored samples from number
+        `first` on by compact ids."""
         self._assign(self.store.entity, first, int(self.store.bounds[1]), len(self.store.t) - 1)
 
     def _assign(self, entity: npt.NDArray[np.int32], first: int, stop: int, mask: int) -> None:
@@ -145,7 +151,8 @@ class PlaneSweep(Structure):
             self._renumber(now, in_use)
 
     def _renumber(self, now: CompactIds, in_use: npt.NDArray[np.bool_]) -> None:
-        """Gives new ids to the entities marked in `in_use` only; arrays indexed by id are made again."""
+        """Gives new ids to the entities marked in `in_use` only; arrays
+        indexed by id are made again."""
         query, entity = self.held()
         self.compact_ids, moved = compact_ids.renumbered(now, in_use)
         compact_ids.change(self.store, moved)
@@ -221,7 +228,8 @@ class PlaneSweep(Structure):
 
     @classmethod
     def load(cls, index: MotionIndex, group: PlaneGroup, arrays: Arrays, done: int | None) -> PlaneSweep:
-        """The inverse of `dump`, for an equal index with every evaluation time up to `done` evaluated."""
+        """The inverse of `dump`, for an equal index with every evaluation
+        time up to `done` evaluated."""
         state = cls(index, group)
         state._make_room(int(arrays["entities"][0]))
         state._restore({name: arrays[f"sample_{name}"] for name in sample_store.COLUMNS}, done)
@@ -231,7 +239,8 @@ class PlaneSweep(Structure):
 
     @classmethod
     def merged(cls, index: MotionIndex, group: PlaneGroup, parts: Sequence[PlaneSweep], done: int | None) -> PlaneSweep:
-        """The samples of all `parts` that the group needs; `parts` are of groups with an equal key. No query matches yet."""
+        """The samples of all `parts` that the group needs; `parts` are of groups with an equal
+        key. No query matches yet."""
         state = cls(index, group)
         state._make_room(max((part._numbered for part in parts), default=0))
         live_samples = [part._samples() for part in parts]
@@ -244,7 +253,8 @@ class PlaneSweep(Structure):
         return state
 
     def _restore(self, columns: Arrays, done: int | None) -> None:
-        """Restores the samples, numbered from 0, and the windows as of the last evaluation up to `done`."""
+        """Restores the samples, numbered from 0, and the windows as of the
+        last evaluation up to `done`."""
         count = len(columns["t"])
         self.store = sample_store.with_room(self.store, count)
         sample_store.append(self.store, np.arange(count, dtype=np.int32), *(columns[name] for name in sample_store.COLUMNS))
@@ -269,7 +279,8 @@ class PlaneSweep(Structure):
             assert (self.compact_ids.of[self.compact_ids.entity[: self.compact_ids.taken[0]]] == np.arange(self.compact_ids.taken[0])).all()
             assert np.count_nonzero(self.compact_ids.of >= 0) == self.compact_ids.taken[0] <= self._room
         if done is not None and self.kept():
-            # Memory is bounded by the longest window: a sample is removed at the first evaluation after it has left.
+            # Memory is bounded by the longest window: a sample is removed at the first
+            # evaluation after it has left.
             assert int(columns["t"][0]) + self.group.reach > done - self.group.every
 
 
@@ -296,7 +307,8 @@ def _united(live_samples: Sequence[Arrays], words: Sequence[Words]) -> Arrays:
 
 @njit(cache=True, nogil=True)
 def _mark(word, first, at, rows, regions, holds, misses):  # type: ignore[no-untyped-def]
-    """Sets the bits `holds` and clears the bits `misses` in the words of rows in `regions` (by region as in `Inside`)."""
+    """Sets the bits `holds` and clears the bits `misses` in the words of rows in `regions`
+    (by region as in `Inside`)."""
     for i in range(len(regions)):
         for k in range(first[regions[i]], first[regions[i] + 1]):
             r = rows[at[k]]

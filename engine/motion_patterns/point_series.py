@@ -1,4 +1,5 @@
-"""The queries that keep index points: a ring of points for each series; only the pairs that a point affects are evaluated."""
+"""The queries that keep index points: a ring of points for each series; only the pairs that a
+point affects are evaluated."""
 
 from __future__ import annotations
 
@@ -22,8 +23,9 @@ Ints = npt.NDArray[np.int64]
 
 
 class PointSeries(Structure):
-    """Series of index points, and the status of their queries (see `index_points`, `evaluation`). `forced[c]`: the first evaluation of clock c after
-    that time evaluates everything (NEVER: not)."""
+    """Series of index points, and the status of their queries (see `index_points`,
+    `evaluation`). `forced[c]`: the first evaluation of clock c after that time
+    evaluates everything (NEVER: not)."""
 
     def __init__(self, index: MotionIndex) -> None:
         super().__init__()
@@ -117,7 +119,8 @@ class PointSeries(Structure):
 
     @classmethod
     def merged(cls, index: MotionIndex, parts: Sequence[PointSeries]) -> PointSeries:
-        """The points of the index's series, each series from the first part that has it. No query matches yet."""
+        """The points of the index's series, each series from the first part that has
+        it. No query matches yet."""
         state, entities = cls(index), max((part.points.head.shape[1] for part in parts), default=0)
         source: dict[SeriesKey, tuple[int, int]] = {}
         live_points = [live(part.points) for part in parts]
@@ -155,7 +158,8 @@ class PointSeries(Structure):
         for p, key in enumerate(self.index.series):
             if done is not None and points.left[p] < points.tail[p]:
                 oldest = points.t[points.first[p] + (points.left[p] & points.mask[p])]
-                # Memory is bounded by the longest window: a point is removed at the first evaluation after it has left.
+                # Memory is bounded by the longest window: a point is removed at the first
+                # evaluation after it has left.
                 assert oldest + max(key.start, key.end) > done - key.every
 
 

@@ -1,7 +1,9 @@
-"""The progress of each entity with a motion pattern at one evaluation time: which of its steps are done, with a witness of each.
+"""The progress of each entity with a motion pattern at one evaluation time: which of its steps are
+done, with a witness of each.
 
-A step is done if it, together with all steps before it in the order, is satisfied at T within the windows of the whole pattern. So an entity that
-satisfies every predicate has done every step, and an incomplete pattern shows which steps are done.
+A step is done if it, together with all steps before it in the order, is satisfied at T within the
+windows of the whole pattern. So an entity that satisfies every predicate has done every step, and
+an incomplete pattern shows which steps are done.
 
 References: [CMP] 3 and 5.4 (order). Partial satisfaction is ours; the paper has only matches.
 """
@@ -32,9 +34,10 @@ Bools = npt.NDArray[np.bool_]
 class Progress:
     """Shapes (entities, predicates) by entity code and predicate, or (entities,).
 
-    `done`: the step holds; `row`: its witness's row in the batch (-1: not done), the latest possible one as in the pattern's evidence; `distance` of
-    numerical steps (else NaN). `score`: the sum of the distances if all steps are done (else NaN). `matches`: every step is done and Θ selects the
-    entity.
+    `done`: the step holds; `row`: its witness's row in the batch (-1: not done), the latest
+    possible one as in the pattern's evidence; `distance` of numerical steps (else NaN).
+    `score`: the sum of the distances if all steps are done (else NaN). `matches`: every step is
+    done and Θ selects the entity.
     """
 
     done: Bools
@@ -45,7 +48,8 @@ class Progress:
 
 
 def reach(index: MotionIndex, query: int) -> int:
-    """How far the query's windows extend back from T, in the unit of t: rows with t <= T - reach have no effect."""
+    """How far the query's windows extend back from T, in the unit of t: rows with t <=
+    T - reach have no effect."""
     totals = [index.totals[number] for number in _totals(index, query)]
     # A position that is held without a limit may be of any age; one more window is read for it.
     held = [key.start + (key.start if key.gap == FOR_EVER else key.gap) for key in totals]
@@ -55,7 +59,8 @@ def reach(index: MotionIndex, query: int) -> int:
 def progress(index: MotionIndex, query: int, batch: Batch, at: int) -> Progress:
     """The progress of all entities of `batch` at evaluation time `at`.
 
-    `batch`: at least the accepted rows with at - reach < t <= at, sorted by (t, seq). `query`: position in the index.
+    `batch`: at least the accepted rows with at - reach < t <= at, sorted by (t, seq).
+    `query`: position in the index.
     """
     windows = _windows(index, query, batch, at)
     predicates = _span(index.plan.witness_first, query)
@@ -102,7 +107,8 @@ def _windows(index: MotionIndex, query: int, batch: Batch, at: int) -> Mapping[i
 
 
 def _reached(index: MotionIndex, query: int, batch: Batch, at: int) -> Iterator[Bools]:
-    """For each total in order: the entities for which its bound is reached (`at_most`: not reached), as the query requires."""
+    """For each total in order: the entities for which its bound is reached (`at_most`: not
+    reached), as the query requires."""
     plan, entities = index.plan, len(batch.entities)
     for i in _span(plan.totals_first, query):
         totals = Totals([index.totals[plan.totals[i]]])
@@ -149,7 +155,8 @@ def _extrema(entity: npt.NDArray[np.int32], value: Floats, entities: int, sign: 
 
 
 def _ordered_steps(index: MotionIndex, query: int, batch: Batch, windows: Mapping[int, _Window], progress: Progress) -> None:
-    """The steps in order: forwards at the earliest times to find which are done, then backwards at the latest times for their witnesses."""
+    """The steps in order: forwards at the earliest times to find which are done, then backwards at
+    the latest times for their witnesses."""
     plan, entity, t = index.plan, batch.entity, batch.t
     nodes = _span(plan.chain_first, query)
     predicate = {int(plan.witness_node[w]): j for j, w in enumerate(_span(plan.witness_first, query))}

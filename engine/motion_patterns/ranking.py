@@ -1,6 +1,7 @@
 """The relational stage: Θ over the entities of all partitions (min, max, top k).
 
-Each partition sends its own best entities, a superset of its part of the answer; the route is the query.
+Each partition sends its own best entities, a superset of its part of the
+answer; the route is the query.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass
 class RankingState:
-    """`candidates`: the present best entities of the partitions, as last sent, sorted by (query, entity); `open`: the matches among them."""
+    """`candidates`: the present best entities of the partitions, as last sent, sorted by (query,
+    entity); `open`: the matches among them."""
 
     candidates: Events
     open: OpenMatches
@@ -98,7 +100,8 @@ class RankingStage(Stage[MotionIndex, RankingState]):
 
 
 def emitted_rows(events: Events, routes: Ints, dictionary: EntityDictionary) -> pa.RecordBatch | None:
-    """CANDIDATE and RETRACTED events as rows for this stage; `routes[q]` is stable over registrations."""
+    """CANDIDATE and RETRACTED events as rows for this stage; `routes[q]` is
+    stable over registrations."""
     if len(events.query) == 0:
         return None
     columns = {
@@ -117,9 +120,11 @@ def emitted_rows(events: Events, routes: Ints, dictionary: EntityDictionary) -> 
 
 
 def unsent(sent: Events, events: Events) -> tuple[Events, Events]:
-    """(the event last sent for each candidate, after `events`; those of `events` that change something).
+    """(the event last sent for each candidate, after `events`; those of
+    `events` that change something).
 
-    `events`: CANDIDATE and RETRACTED, those of a pair in order of time. `sent`: CANDIDATE, sorted by (query, entity).
+    `events`: CANDIDATE and RETRACTED, those of a pair in order of time. `sent`: CANDIDATE,
+    sorted by (query, entity).
     """
     if len(events.query) == 0:
         return sent, events
@@ -167,7 +172,8 @@ def rank_of_names(dictionary: EntityDictionary, codes: Ints) -> Ints:
 
 
 def renumbered(parts: list[tuple[MotionIndex, Events]], index: MotionIndex) -> Events:
-    """Events by pair of the parts' queries that are in `index`, sorted by (query, entity); those of a query come from the first part that has it."""
+    """Events by pair of the parts' queries that are in `index`, sorted by (query, entity); those of
+    a query come from the first part that has it."""
     owner: dict[tuple[str, int], int] = {}
     for number, (old, _) in enumerate(parts):
         for query in old.queries:
@@ -184,10 +190,11 @@ def renumbered(parts: list[tuple[MotionIndex, Events]], index: MotionIndex) -> E
 
 @njit(cache=True, nogil=True)
 def _decide(pair, offset, at, what, score, query, latest, holds, rank, ranks, k):  # type: ignore[no-untyped-def]
-    """Processes the sent rows (from `offset` on, in order of time). Returns (row, time, START or END) of every pair that begins or ceases to match;
-    an END has any row of its pair.
+    """Processes the sent rows (from `offset` on, in order of time). Returns (row, time, START or
+    END) of every pair that begins or ceases to match; an END has any row of its pair.
 
-    Pairs are numbered in order of (query, entity), so those of one query are contiguous; `latest[pair]` is its present row or -1.
+    Pairs are numbered in order of (query, entity), so those of one query are contiguous;
+    `latest[pair]` is its present row or -1.
     """
     n = len(latest)
     refs, times, kinds = np.empty(64, np.int64), np.empty(64, np.int64), np.empty(64, np.int64)

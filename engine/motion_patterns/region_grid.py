@@ -1,7 +1,8 @@
-"""Which regions contain each sample: a uniform grid over all regions ([CMP] 4); in cells wholly inside a region its border is not tested.
+"""Which regions contain each sample: a uniform grid over all regions ([CMP] 4); in cells wholly
+inside a region its border is not tested.
 
-In cells that a border crosses ("gray" in [CMP] 5.2) the test is exact: small polygons and circles of the plane in the kernel, all others by
-`Region.contains` in bulk.
+In cells that a border crosses ("gray" in [CMP] 5.2) the test is exact: small polygons and circles
+of the plane in the kernel, all others by `Region.contains` in bulk.
 """
 
 from __future__ import annotations
@@ -24,9 +25,11 @@ Floats = npt.NDArray[np.float64]
 Int32s = npt.NDArray[np.int32]
 
 _CELLS = 128
-"""Cells of a side; measured at 5 to 500 regions: with 64 more borders are tested, with 256 the arrays exceed the caches."""
+"""Cells of a side; measured at 5 to 500 regions: with 64 more borders are tested, with 256 the
+arrays exceed the caches."""
 _SIZES = (_CELLS, 32, 8, 2, 1)
-"""Sides of blocks in cells: a block is divided into the next smaller ones only if a border crosses it."""
+"""Sides of blocks in cells: a block is divided into the next smaller ones
+only if a border crosses it."""
 _FEW_EDGES = 64
 _WHOLE, _POLYGON, _CIRCLE, _BULK = range(4)
 _BLOCK = 2048
@@ -34,7 +37,8 @@ _BLOCK = 2048
 
 
 class Pairs(NamedTuple):
-    """Sample `rows[at[i]]` is in `region[i]`, `at` ascending; `rows`: samples near some region, ascending."""
+    """Sample `rows[at[i]]` is in `region[i]`, `at` ascending; `rows`: samples
+    near some region, ascending."""
 
     region: Int32s
     at: Int32s
@@ -42,7 +46,8 @@ class Pairs(NamedTuple):
 
 
 class Inside(NamedTuple):
-    """Region r contains the samples `rows[at[first[r]:first[r + 1]]]`, ascending; `rows`: all samples near some region, ascending."""
+    """Region r contains the samples `rows[at[first[r]:first[r + 1]]]`, ascending; `rows`: all
+    samples near some region, ascending."""
 
     first: Ints
     at: Int32s
@@ -62,7 +67,8 @@ class _Grid(NamedTuple):
 
 
 class _Block(NamedTuple):
-    """The samples of a block that are near some region: index i, cell `cells[i]`, for i in `near[:hit]`; `kept`: their number in earlier blocks."""
+    """The samples of a block that are near some region: index i, cell `cells[i]`, for i in
+    `near[:hit]`; `kept`: their number in earlier blocks."""
 
     x: Floats
     y: Floats
@@ -74,10 +80,12 @@ class _Block(NamedTuple):
 
 @dataclass(frozen=True)
 class RegionGrid:
-    """Cell c lists the regions `region[first[c]]` to `region[first[c + 1]]` that intersect it, and the test of each (`way`).
+    """Cell c lists the regions `region[first[c]]` to `region[first[c + 1]]` that intersect it, and
+    the test of each (`way`).
 
-    `edges[edge_first[r]:edge_first[r + 1]]` are rows ax, ay, bx, by of small polygons, `circles` rows x, y, radius, `boxes` rows west, south, east,
-    north. The cell after the last has no regions and stands for all points outside the grid.
+    `edges[edge_first[r]:edge_first[r + 1]]` are rows ax, ay, bx, by of small polygons, `circles`
+    rows x, y, radius, `boxes` rows west, south, east, north. The cell after the last has no regions
+    and stands for all points outside the grid.
     """
 
     regions: tuple[Region, ...]
@@ -142,8 +150,8 @@ class RegionGrid:
 
 
 def _cells_of(region: Region, box: Floats, corner: tuple[float, float], side: Floats) -> tuple[Ints, npt.NDArray[np.int8]]:
-    """The cells that intersect the region, and the test in each. Cells are taken slightly larger, as a sample on an edge may be rounded into
-    either."""
+    """The cells that intersect the region, and the test in each. Cells are taken slightly larger,
+    as a sample on an edge may be rounded into either."""
     low = np.clip(np.floor((box[:2] - corner) / side - 1e-6), 0, _CELLS - 1).astype(np.int64)
     high = np.clip(np.floor((box[2:] - corner) / side + 1e-6), 0, _CELLS - 1).astype(np.int64)
     columns = rows = np.zeros(1, np.int64)
@@ -170,7 +178,8 @@ def _cells_of(region: Region, box: Floats, corner: tuple[float, float], side: Fl
 
 
 def _split(columns: Ints, rows: Ints, larger: int, size: int, low: Ints, high: Ints) -> tuple[Ints, Ints]:
-    """Divides blocks of `larger` cells a side into blocks of `size`: those with a cell from `low` to `high`; a block is named by its first cell."""
+    """Divides blocks of `larger` cells a side into blocks of `size`: those with a cell from `low`
+    to `high`; a block is named by its first cell."""
     parts = np.arange(0, larger, size)
     split_columns = np.broadcast_to(columns[:, None, None] + parts, (len(columns), len(parts), len(parts))).reshape(-1)
     split_rows = np.broadcast_to(rows[:, None, None] + parts[:, None], (len(rows), len(parts), len(parts))).reshape(-1)
@@ -220,7 +229,8 @@ def _cells(x, y, west, south, across, up, cells):  # type: ignore[no-untyped-def
 
 @njit(cache=True, nogil=True)
 def _near(cells, size, first, near):  # type: ignore[no-untyped-def]
-    """Writes the indexes of those of the `size` cells that list a region to `near`. Returns (their number, number of pairs they list)."""
+    """Writes the indexes of those of the `size` cells that list a region to `near`. Returns (their
+    number, number of pairs they list)."""
     hit, pairs = 0, 0
     for i in range(size):
         listed = first[np.uint32(cells[i]) + 1] - first[np.uint32(cells[i])]
@@ -232,10 +242,11 @@ def _near(cells, size, first, near):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _pairs(x, y, frame, grid, boxes_only):  # type: ignore[no-untyped-def]
-    """(regions, `at`, numbers of pairs that `contains` must decide, `rows`): sample `rows[at[i]]` is in `region[i]`.
+    """(regions, `at`, numbers of pairs that `contains` must decide, `rows`): sample
+    `rows[at[i]]` is in `region[i]`.
 
-    Arrays grow as needed, because fresh memory costs more than copying. They grow only between two blocks, because a loop in which arrays are
-    replaced counts their references in each iteration.
+    Arrays grow as needed, because fresh memory costs more than copying. They grow only between two
+    blocks, because a loop in which arrays are replaced counts their references in each iteration.
     """
     west, south, across, up = frame
     region, at = np.empty(2 * _BLOCK, np.int32), np.empty(2 * _BLOCK, np.int32)
@@ -267,7 +278,8 @@ def _pairs(x, y, frame, grid, boxes_only):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _decide_boxes(block, grid, pair_region, at, n):  # type: ignore[no-untyped-def]
-    """Like `_decide` if all regions are boxes: without a branch, because it would be unpredictable. Returns the number of pairs."""
+    """Like `_decide` if all regions are boxes: without a branch, because it would be unpredictable.
+    Returns the number of pairs."""
     x, y, cells, near, hit, kept = block
     first, region, way, _, _, _, boxes = grid
     for k in range(hit):
@@ -284,7 +296,8 @@ def _decide_boxes(block, grid, pair_region, at, n):  # type: ignore[no-untyped-d
 
 @njit(cache=True, nogil=True)
 def _decide(block, grid, pair_region, at, n, undecided, n_undecided):  # type: ignore[no-untyped-def]
-    """Appends the pairs of a block's samples to the arrays of `_pairs`, `at` from `kept` on. Returns (number of pairs, number of undecided ones)."""
+    """Appends the pairs of a block's samples to the arrays of `_pairs`, `at` from `kept` on.
+    Returns (number of pairs, number of undecided ones)."""
     x, y, cells, near, hit, kept = block
     first, region, way, edge_first, edges, circles, _ = grid
     for k in range(hit):

@@ -1,9 +1,12 @@
-"""The samples of all entities that some predicate still needs, each stored once: a ring in order of (t, arrival), linked by entity.
+"""The samples of all entities that some predicate still needs, each stored once: a ring in order of
+(t, arrival), linked by entity.
 
-Samples are numbered from 0, and numbers are never reused; number n is at ring index `n & (size - 1)`. `head[e]` is the latest sample of entity e,
-`back` the distance in numbers to the entity's sample before (0: none). `word` has a bit for each sequence that the sample **hits**: a sequence is a
-predicate without its window. Samples with numbers below `left` are removed, and links to them are void. A store without heads is not **linked**:
-planes write its `back`, and its entities may be compact ids.
+Samples are numbered from 0, and numbers are never reused; number n is at ring index
+`n & (size - 1)`. `head[e]` is the latest sample of entity e, `back` the distance in numbers to the
+entity's sample before (0: none). `word` has a bit for each sequence that the sample **hits**: a
+sequence is a predicate without its window. Samples with numbers below `left` are removed, and
+links to them are void. A store without heads is not **linked**: planes write its `back`, and its
+entities may be compact ids.
 """
 
 from __future__ import annotations
@@ -30,7 +33,8 @@ IN_A_LINE = 8
 
 
 class Store(NamedTuple):
-    """`bounds`: [left, tail]. `measured[c, index]`: distance of the sample from target c, for targets whose distances no kernel computes."""
+    """`bounds`: [left, tail]. `measured[c, index]`: distance of the sample from target c, for
+    targets whose distances no kernel computes."""
 
     bounds: Ints
     t: Ints
@@ -47,7 +51,8 @@ class Store(NamedTuple):
 def no_samples(measured: int, entities: int, size: int = 0) -> Store:
     """An empty store with room for `size` samples and `measured` distances each.
 
-    The arrays are filled so that their memory is allocated at once: allocated page by page when samples come, it doubles the time of `append`.
+    The arrays are filled so that their memory is allocated at once: allocated page by page when
+    samples come, it doubles the time of `append`.
     """
     room = _LEAST_RING
     while room < size:
@@ -81,9 +86,11 @@ def with_entities(store: Store, entities: int) -> Store:
 
 @njit(cache=True, nogil=True)
 def append(store, rows, t, seq, x, y, entity, word):  # type: ignore[no-untyped-def]
-    """Appends the batch's `rows`, in order, with a `word` for each; there must be room. They get consecutive numbers from the old tail on.
+    """Appends the batch's `rows`, in order, with a `word` for each; there must be room. They get
+    consecutive numbers from the old tail on.
 
-    Rows of the batch are in order of (t, seq). If all have one t, and the range of seq equals the number of rows, seq has no gaps and is not read.
+    Rows of the batch are in order of (t, seq). If all have one t, and the range of seq equals the
+    number of rows, seq has no gaps and is not read.
     """
     size = len(store.t)
     mask = size - 1
@@ -111,7 +118,8 @@ def append(store, rows, t, seq, x, y, entity, word):  # type: ignore[no-untyped-
 
 @njit(cache=True, nogil=True)
 def _put(column, i, value, linked):  # type: ignore[no-untyped-def]
-    """Writes past the caches unless the store is linked: without scores the column is read only for witnesses, of few samples and much later."""
+    """Writes past the caches unless the store is linked: without scores the column is read only for
+    witnesses, of few samples and much later."""
     if linked:
         column[i] = value
     else:
@@ -120,7 +128,8 @@ def _put(column, i, value, linked):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def expect(store, ahead):  # type: ignore[no-untyped-def]
-    """Prefetches the cache lines of the sample `ahead` positions after the next one; for a store that is not linked."""
+    """Prefetches the cache lines of the sample `ahead` positions after the next one; for a
+    store that is not linked."""
     place = (store.bounds[1] + ahead) & (len(store.t) - 1)
     prefetch_to_write(store.entity, place)
     prefetch_to_write(store.back, place)
@@ -129,7 +138,8 @@ def expect(store, ahead):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def first_after(store, low, high, t):  # type: ignore[no-untyped-def]
-    """The first number in [low, high) whose sample is later than t, or `high`; fast if it is near `low`."""
+    """The first number in [low, high) whose sample is later than t, or `high`;
+    fast if it is near `low`."""
     mask = len(store.t) - 1
     times = store.t
     step = 1
@@ -148,8 +158,8 @@ def first_after(store, low, high, t):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def trail_of(store, e, since, trail):  # type: ignore[no-untyped-def]
-    """Writes the numbers of entity e's samples later than `since`, latest first, to `trail`. Returns (trail, their number); trail may be a longer
-    array."""
+    """Writes the numbers of entity e's samples later than `since`, latest first, to `trail`.
+    Returns (trail, their number); trail may be a longer array."""
     mask = len(store.t) - 1
     left = store.bounds[0]
     n = 0

@@ -18,7 +18,8 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Hits:
-    """Samples of series: by series, then in the order of the batch. `value` is the distance of a distance series, else 0."""
+    """Samples of series: by series, then in the order of the batch. `value` is the distance of
+    a distance series, else 0."""
 
     series: Ints
     row: Ints
@@ -26,7 +27,8 @@ class Hits:
 
 
 def hits(index: MotionIndex, classes: Sequence[SampleClass], batch: Batch) -> Hits:
-    """The index points of the rows of `batch` in the series of `classes`. A row without a position has none."""
+    """The index points of the rows of `batch` in the series of `classes`. A row
+    without a position has none."""
     located = ~(np.isnan(batch.x) | np.isnan(batch.y))
     rows: list[Ints] = [np.empty(0, np.int64)] * len(index.series)
     values: dict[int, Floats] = {}

@@ -1,5 +1,6 @@
-"""Scores of a group's numerical queries: first bounds for all entities from the columns, then exact scores from stored samples for those entities
-that the bounds do not decide ([CMP] 5.3: LBT and AST)."""
+"""Scores of a group's numerical queries: first bounds for all entities from the columns,
+then exact scores from stored samples for those entities that the bounds do not decide
+([CMP] 5.3: LBT and AST)."""
 
 from __future__ import annotations
 
@@ -25,8 +26,8 @@ def _distance(store, measures, m, number):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def exact_score(sweep, measures, store, q, e, at, trail, pick):  # type: ignore[no-untyped-def]
-    """Computes the exact score of e, and writes the latest samples at the extrema to `pick`. Returns (score (NaN: q has none), trail, samples
-    read)."""
+    """Computes the exact score of e, and writes the latest samples at the extrema to `pick`.
+    Returns (score (NaN: q has none), trail, samples read)."""
     if sweep.sums_first[q] == sweep.sums_first[q + 1]:
         return np.nan, trail, 0
     mask = len(store.t) - 1
@@ -67,8 +68,8 @@ def _high(approximate, radii):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def approximate(sweep, measures, columns, q, binary, entities, total):  # type: ignore[no-untyped-def]
-    """Writes the approximate scores for q from the columns to `total`; infinite for entities that do not satisfy its binary predicates or have
-    none."""
+    """Writes the approximate scores for q from the columns to `total`; infinite for entities that
+    do not satisfy its binary predicates or have none."""
     total[:entities] = 0.0
     for i in range(sweep.sums_first[q], sweep.sums_first[q + 1]):
         add_distances(measures, columns, sweep.sums[i], entities, total)
@@ -80,8 +81,8 @@ def approximate(sweep, measures, columns, q, binary, entities, total):  # type: 
 
 @njit(cache=True, nogil=True)
 def within(sweep, measures, store, q, entities, at, total, matching, trail, pick):  # type: ignore[no-untyped-def]
-    """Writes the bits of the entities with a score that satisfies the comparison to `matching`. Returns (trail, samples read). Only scores that the
-    bounds do not decide are computed."""
+    """Writes the bits of the entities with a score that satisfies the comparison to `matching`.
+    Returns (trail, samples read). Only scores that the bounds do not decide are computed."""
     at_most, bound, radii = sweep.decides[q] == LOCAL_AT_MOST, sweep.bound[q], sweep.radii[q]
     matching[:] = 0
     reads = 0
@@ -102,9 +103,11 @@ def within(sweep, measures, store, q, entities, at, total, matching, trail, pick
 
 @njit(cache=True, nogil=True)
 def rank_candidates(sweep, measures, store, q, entities, at, total, trail, pick):  # type: ignore[no-untyped-def]
-    """The entities that Θ may select, with their exact scores: (entities, scores, trail, samples read).
+    """The entities that Θ may select, with their exact scores: (entities,
+    scores, trail, samples read).
 
-    Scores of the entities with the best k bounds are computed first. Only entities that may be as good as the worst of these can be selected.
+    Scores of the entities with the best k bounds are computed first. Only entities that may be as
+    good as the worst of these can be selected.
     """
     descending = sweep.ranks[q] == RANK_GREATEST or sweep.ranks[q] == RANK_LAST_K
     sign = -1.0 if descending else 1.0
@@ -153,7 +156,8 @@ def choose(sweep, q, who, scores, rank, matching):  # type: ignore[no-untyped-de
 
 @njit(cache=True, nogil=True)
 def _worst_of_best(total, entities, k, sign):  # type: ignore[no-untyped-def]
-    """The `k`-th least of `sign * total` (infinite values do not count); infinite if there are no more than that."""
+    """The `k`-th least of `sign * total` (infinite values do not count); infinite if
+    there are no more than that."""
     heap = np.empty(min(k, entities))
     n = 0
     more = False

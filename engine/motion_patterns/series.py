@@ -17,7 +17,8 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class SeriesKey:
-    """The identity of a series. `test`: "any", "inside" or "outside" (`target`), "least" or "greatest" (distance to `target`)."""
+    """The identity of a series. `test`: "any", "inside" or "outside" (`target`), "least" or
+    "greatest" (distance to `target`)."""
 
     where: Conditions
     test: str
@@ -28,13 +29,17 @@ class SeriesKey:
 
 
 class Plan(NamedTuple):
-    """The index as arrays. Series p, query q, chain node n; `x_first[i]` to `x_first[i + 1]` are the entries of i.
+    """The index as arrays. Series p, query q, chain node n; `x_first[i]` to
+    `x_first[i + 1]` are the entries of i.
 
-    Series: window `start` > T - t >= `end`, `every`, `measure` (number of the distance series or -1), `sign` (+1 least, -1 greatest kept), `eager`
-    (every point that enters or leaves is reported, not only the first and the last), `users` (queries that keep points). Queries: `required` and
-    `excluded` (series that must, and must not, have a point), `sums` (distance series in order), `totals` (their numbers; `reached`: whether the
-    bound must be reached or must not), `decides`, `bound`, `ranking` (number among the ranked, or -1), `ranks`, `k`, `chain` nodes with their series
-    and up to two successors, and for each predicate the `witness` series and chain node (or -1).
+    Series: window `start` > T - t >= `end`, `every`, `measure` (number of the distance series or
+    -1), `sign` (+1 least, -1 greatest kept), `eager` (every point that enters or leaves is
+    reported, not only the first and the last), `users` (queries that keep points). Queries:
+    `required` and `excluded` (series that must, and must not, have a point), `sums` (distance
+    series in order), `totals` (their numbers; `reached`: whether the bound must be reached or
+    must not), `decides`, `bound`, `ranking` (number among the ranked, or -1), `ranks`, `k`,
+    `chain` nodes with their series and up to two successors, and for each predicate the `witness`
+    series and chain node (or -1).
     """
 
     start: Ints

@@ -1,6 +1,8 @@
-"""ORs of long windows, updated incrementally: bits of entering buckets are set, bits of leaving buckets are cleared unless another bucket has them.
+"""ORs of long windows, updated incrementally: bits of entering buckets are set, bits of leaving
+buckets are cleared unless another bucket has them.
 
-Entities change slowly, so the bucket after the one that leaves has nearly all of its bits; other buckets are read only for the remaining bits.
+Entities change slowly, so the bucket after the one that leaves has nearly all of its bits; other
+buckets are read only for the remaining bits.
 """
 
 from __future__ import annotations
@@ -13,13 +15,15 @@ from engine.motion_patterns.bit_planes import Planes
 
 @njit(cache=True, nogil=True)
 def is_cheaper(planes, s, left):  # type: ignore[no-untyped-def]
-    """Whether removing the buckets from `left` on that left the window of series s reads less memory than the OR of all buckets in it."""
+    """Whether removing the buckets from `left` on that left the window of series s reads less
+    memory than the OR of all buckets in it."""
     return 3 * (planes.left[s] - left) + 2 < planes.entered[s] - planes.left[s]
 
 
 @njit(cache=True, nogil=True)
 def take_out(planes, s, p, low, words):  # type: ignore[no-untyped-def]
-    """Clears the bits of sequence p in `words[s]` that are in the buckets from `low` up to the window of series s, and in no bucket of the window."""
+    """Clears the bits of sequence p in `words[s]` that are in the buckets from `low` up to the
+    window of series s, and in no bucket of the window."""
     slots, bits, union = len(planes.bucket), planes.bits[p], planes.words[s]
     high, made = planes.left[s], planes.entered[s]
     kept = np.empty(made - high, np.int64)
@@ -73,7 +77,8 @@ def _put_in_list(planes, p, slot, union):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def put_in(planes, s, p, low, words):  # type: ignore[no-untyped-def]
-    """Sets the bits of sequence p in `words[s]` that are in the buckets of the window of series s from `low` on."""
+    """Sets the bits of sequence p in `words[s]` that are in the buckets of the window
+    of series s from `low` on."""
     slots, bits, union = len(planes.bucket), planes.bits[p], planes.words[s]
     for j in range(max(low, planes.left[s]), planes.entered[s]):
         slot = j % slots

@@ -22,7 +22,8 @@ OPS = ("<=", ">=", "min", "max", "top")
 
 @dataclass(frozen=True)
 class Place:
-    """A point: longitude, latitude in degrees on a geographic feed (`geodesic`), else plane coordinates."""
+    """A point: longitude, latitude in degrees on a geographic feed
+    (`geodesic`), else plane coordinates."""
 
     x: float
     y: float
@@ -31,8 +32,8 @@ class Place:
 
 @dataclass(frozen=True)
 class Total:
-    """The quantifier `total`: the time is at least `span` (`at_most`: at most); a position is held until the next sample, at most for `gap` (null:
-    without limit)."""
+    """The quantifier `total`: the time is at least `span` (`at_most`: at most); a position is held
+    until the next sample, at most for `gap` (null: without limit)."""
 
     span: int
     at_most: bool
@@ -43,8 +44,9 @@ class Total:
 class Predicate:
     """One spatial predicate of a motion pattern.
 
-    `relation` is one of RELATIONS; for `distance` (numerical) `target` may be a Place. `window` is (from, to), spans in the unit of `t`: samples
-    with T - from < t <= T - to; null: the predicate holds in order. `total`: the time spent counts, not single samples.
+    `relation` is one of RELATIONS; for `distance` (numerical) `target` may be a Place. `window` is
+    (from, to), spans in the unit of `t`: samples with T - from < t <= T - to; null: the predicate
+    holds in order. `total`: the time spent counts, not single samples.
     """
 
     relation: str
@@ -65,7 +67,8 @@ class Predicate:
 
 @dataclass(frozen=True)
 class Theta:
-    """Which scores satisfy: `op` is one of OPS; `value` for comparisons; `k` and `descending` (greatest first) for `top`."""
+    """Which scores satisfy: `op` is one of OPS; `value` for comparisons; `k` and `descending`
+    (greatest first) for `top`."""
 
     op: str
     value: float = 0.0
@@ -80,7 +83,8 @@ class Theta:
 
 @dataclass(frozen=True)
 class MotionSpecification:
-    """A motion pattern, evaluated at the multiples of `every`; `horizon` bounds the predicates without a window."""
+    """A motion pattern, evaluated at the multiples of `every`; `horizon` bounds the
+    predicates without a window."""
 
     name: str
     where: Conditions
@@ -91,7 +95,8 @@ class MotionSpecification:
 
 
 def check(document: Mapping[str, Any], context: Context) -> MotionSpecification:
-    """The specification of a document. Faults are noted in `context`; the result is then invalid."""
+    """The specification of a document. Faults are noted in `context`; the result is then
+    invalid."""
     context.object(document, required=("family", "predicates", "every"), optional=(*COMMON_KEYS, "theta", "horizon"))
     where = context.at("where").where(document.get("where", []))
     here = context.at("predicates")
@@ -198,7 +203,8 @@ def _place(value: Any, context: Context) -> Place | None:
         context.fault(Message("must be a point [x, y] of two numbers"))
         return None
     try:
-        # A point obeys the same rules as a circle's centre: finite, on the globe, longitude normalized to [-180, 180].
+        # A point obeys the same rules as a circle's centre: finite, on the globe, longitude
+        # normalized to [-180, 180].
         circle = read_region({"center": list(value), "radius": 1.0}, context.feed.crs)
     except Refused as refused:
         for fault in refused.faults:

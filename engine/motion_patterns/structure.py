@@ -1,4 +1,5 @@
-"""The common interface of the two evaluators: index points (`point_series`) and planes (`plane_sweep`)."""
+"""The common interface of the two evaluators: index points (`point_series`)
+and planes (`plane_sweep`)."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ Arrays = dict[str, npt.NDArray[Any]]
 
 @dataclass
 class Work:
-    """Work counters, in the paper's terms: index points kept, positive and negative updates, re-evaluations, raw trajectory reads."""
+    """Work counters, in the paper's terms: index points kept, positive and negative updates,
+    re-evaluations, raw trajectory reads."""
 
     samples: int = 0
     index_points: int = 0
@@ -40,7 +42,8 @@ class Structure(ABC):
 
     @abstractmethod
     def take(self, cache: BatchCache) -> None:
-        """Stores the batch's rows that the queries need. Rows are sorted by (t, seq) and come after those of earlier batches."""
+        """Stores the batch's rows that the queries need. Rows are sorted by (t, seq) and come after
+        those of earlier batches."""
 
     @abstractmethod
     def advance(self, last: int, entities: int, rank: Ints) -> Events:
@@ -51,15 +54,18 @@ class Structure(ABC):
 
     @abstractmethod
     def force(self, after: int) -> None:
-        """Makes the first evaluation after that time evaluate everything, because queries were added."""
+        """Makes the first evaluation after that time evaluate everything,
+        because queries were added."""
 
     @abstractmethod
     def held(self) -> tuple[Ints, Ints]:
-        """(query, entity) of the pairs that match now (ranked: are candidates); queries by position in the index."""
+        """(query, entity) of the pairs that match now (ranked: are candidates); queries
+        by position in the index."""
 
     @abstractmethod
     def hold(self, query: Ints, entity: Ints) -> None:
-        """Sets the pairs that match now (ranked: are candidates); pairs of other structures' queries are ignored."""
+        """Sets the pairs that match now (ranked: are candidates); pairs of other
+        structures' queries are ignored."""
 
     @abstractmethod
     def dump(self) -> Arrays:
@@ -71,4 +77,5 @@ class Structure(ABC):
 
     @abstractmethod
     def check(self, done: int | None) -> None:
-        """Asserts the invariants, with every evaluation time up to `done` evaluated; used by tests."""
+        """Asserts the invariants, with every evaluation time up to `done`
+        evaluated; used by tests."""

@@ -1,7 +1,9 @@
-"""Evaluation by planes and columns: at each multiple of `every` at which some window changed, whole planes are combined. Only entities whose answer
-changed, or whose score may be among the best, are evaluated one by one.
+"""Evaluation by planes and columns: at each multiple of `every` at which some window changed,
+whole planes are combined. Only entities whose answer changed, or whose score may be among the
+best, are evaluated one by one.
 
-References: [CMP] 5.2 (candidates, positive and negative updates), 5.3 (lower bounds first, actual scores of the best from raw trajectories).
+References: [CMP] 5.2 (candidates, positive and negative updates), 5.3 (lower bounds first, actual
+scores of the best from raw trajectories).
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 @njit(cache=True, nogil=True)
 def _prove(t, seq, x, y, store, samples, reads):  # type: ignore[no-untyped-def]
-    """Writes one predicate's witnesses, the stored `samples` (negative: unchanged), to columns of events. Returns `reads`, increased."""
+    """Writes one predicate's witnesses, the stored `samples` (negative: unchanged), to columns of
+    events. Returns `reads`, increased."""
     mask, from_t, from_seq, from_x, from_y = len(store.t) - 1, store.t, store.seq, store.x, store.y
     for i in range(len(samples)):
         if samples[i] < 0:
@@ -50,8 +53,8 @@ def _prove_one(events, k, j, store, number):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _witnesses(state, q, at, events, low, high, trail, pick):  # type: ignore[no-untyped-def]
-    """Writes scores and the latest witness of each predicate of q to the START and CANDIDATE events from `low` to `high`. Returns (trail, samples
-    read)."""
+    """Writes scores and the latest witness of each predicate of q to the START and CANDIDATE events
+    from `low` to `high`. Returns (trail, samples read)."""
     sweep, store, planes = state.sweep, state.store, state.planes
     first, reads = sweep.witness_first[q], 0
     who = np.where(events.what[low:high] > 0, events.entity[low:high], -1)
@@ -71,7 +74,8 @@ def _witnesses(state, q, at, events, low, high, trail, pick):  # type: ignore[no
         for i in range(len(who)):
             if who[i] < 0:
                 continue
-            # Solved again: the cached chain may be an older one, and the witness must not depend on when it was found.
+            # Solved again: the cached chain may be an older one, and the witness must not
+            # depend on when it was found.
             _, n = solve(sweep, store, planes, q, who[i], pick, np.empty_like(pick))
             reads += n
             for j in range(sweep.witness_first[q + 1] - first):
@@ -107,8 +111,8 @@ def _binary(sweep, words, q, count, matching):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _changed(ranked, words, matching, held):  # type: ignore[no-untyped-def]
-    """The entities whose bits in `held` and `matching` differ (ranked: are set in either): e if its bit in `matching` is set, else ~e. Sets `held` to
-    `matching`."""
+    """The entities whose bits in `held` and `matching` differ (ranked: are set in either): e if its
+    bit in `matching` is set, else ~e. Sets `held` to `matching`."""
     count = np.int64(0)
     for w in range(words):
         count += np.int64(how_many(matching[w] | held[w] if ranked else matching[w] ^ held[w]))
@@ -151,10 +155,11 @@ def _touched(sweep, q, moves):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def advance(state, chains, holds, query_of, request):  # type: ignore[no-untyped-def]
-    """Evaluates a group as requested, at the multiples of its `every`. Returns (events, [entered, left, evaluations, samples read]).
+    """Evaluates a group as requested, at the multiples of its `every`. Returns (events, [entered,
+    left, evaluations, samples read]).
 
-    `holds[q, word]`: the entities that match (ranked: are among the best). `query_of[q]`: number of the query in events. Ranked queries assert all
-    their best at each evaluation.
+    `holds[q, word]`: the entities that match (ranked: are among the best). `query_of[q]`: number of
+    the query in events. Ranked queries assert all their best at each evaluation.
     """
     sweep, measures, store, planes, columns = state.sweep, state.measures, state.store, state.planes, state.columns
     last, forced, entities, width = request.last, request.forced, request.entities, request.width

@@ -1,12 +1,16 @@
-"""Accumulated time: for how long an entity's held position was inside (or outside) a region within a sliding window.
+"""Accumulated time: for how long an entity's held position was inside (or outside) a
+region within a sliding window.
 
-A position is held from a sample until the next one, at most for `gap`. The total at T is the sum of the overlaps of the window (T - from, T - to]
-with the intervals in which the position counts. So it is linear in T between the times at which an end of the window meets an end of an interval.
-Whether it reaches a bound changes at most once between two such times, and only these *switches* are sent to the evaluation.
+A position is held from a sample until the next one, at most for `gap`. The total at T is the sum
+of the overlaps of the window (T - from, T - to] with the intervals in which the position counts.
+So it is linear in T between the times at which an end of the window meets an end of an interval.
+Whether it reaches a bound changes at most once between two such times, and only these *switches*
+are sent to the evaluation.
 
 `at_most` D is "not at least D + 1": times are whole numbers, and so are totals.
 
-References: [CMP] introduction ("more than 20 minutes in the last half hour"); the quantifier is ours.
+References: [CMP] introduction ("more than 20 minutes in the last half
+hour"); the quantifier is ours.
 """
 
 from __future__ import annotations
@@ -31,8 +35,8 @@ _NONE = -(2**62)
 
 @dataclass(frozen=True)
 class TotalKey:
-    """The identity of a total: whether the time inside `target` (`outside`: outside it) within the window reaches `bound`, at multiples of
-    `every`."""
+    """The identity of a total: whether the time inside `target` (`outside`: outside it) within the
+    window reaches `bound`, at multiples of `every`."""
 
     where: Conditions
     target: Region
@@ -45,7 +49,8 @@ class TotalKey:
 
 
 class Switches(NamedTuple):
-    """At evaluation number `k` the `total` of `entity` begins (`on`) or ceases to reach its bound; sorted by k."""
+    """At evaluation number `k` the `total` of `entity` begins (`on`) or ceases to
+    reach its bound; sorted by k."""
 
     k: Ints
     total: Ints
@@ -54,7 +59,8 @@ class Switches(NamedTuple):
 
 
 class _Held(NamedTuple):
-    """By entity code: the time of its last sample, whether that sample counts, and since when counting positions have been held without a break."""
+    """By entity code: the time of its last sample, whether that sample counts, and since when
+    counting positions have been held without a break."""
 
     t: Ints
     counts: Bools
@@ -63,7 +69,8 @@ class _Held(NamedTuple):
 
 
 class _Test(NamedTuple):
-    """A total of `bound` or more in the window from `start` to `stop` before each multiple of `every`; a position lasts up to `gap`."""
+    """A total of `bound` or more in the window from `start` to `stop` before each multiple of
+    `every`; a position lasts up to `gap`."""
 
     gap: int
     start: int
@@ -74,7 +81,8 @@ class _Test(NamedTuple):
 
 @dataclass
 class _Intervals:
-    """The ended intervals [begin, end) of one total, by entity and time, and the positions held now.
+    """The ended intervals [begin, end) of one total, by entity and time,
+    and the positions held now.
 
     `on`: the bound is reached at the last evaluation.
     """
@@ -105,7 +113,8 @@ def _nothing_held(room: int) -> _Held:
 
 
 class Totals:
-    """The totals of a partition. `done`: switches are sent up to this time (None: none). Work so far: `ended` intervals, `switches` sent."""
+    """The totals of a partition. `done`: switches are sent up to this time (None: none). Work so
+    far: `ended` intervals, `switches` sent."""
 
     def __init__(self, keys: Sequence[TotalKey]) -> None:
         self.keys = tuple(keys)
@@ -231,7 +240,8 @@ def _overlap(begin: int, end: int, low: int, high: int) -> int:
 
 @njit(cache=True, nogil=True)
 def _edge(begin: Ints, end: Ints, i: int, n: int, at: int) -> Any:
-    """From the i-th of n intervals on: (the first that ends after `at`, 1 if it contains `at`, the next time at which that changes)."""
+    """From the i-th of n intervals on: (the first that ends after `at`, 1 if it contains `at`, the
+    next time at which that changes)."""
     while i < n and end[i] <= at:
         i += 1
     if i == n:
@@ -277,7 +287,8 @@ def _switched(first: Ints, begins: Ints, ends: Ints, held: _Held, on: Bools, tes
                         ks, who, what = np.append(ks, ks), np.append(who, who), np.append(what, what)
                     ks[n_switches - 1], who[n_switches - 1], what[n_switches - 1] = low, e, now
                 if (total + slope * (high * every - at) >= bound) != now:
-                    # It switches once in between: at the first T at which a rising total reaches the bound, or a falling one is below it.
+                    # It switches once in between: at the first T at which a rising total reaches
+                    # the bound, or a falling one is below it.
                     when = at + bound - total if slope > 0 else at + total - bound + 1
                     n_switches += 1
                     on[e] = not now

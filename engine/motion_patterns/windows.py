@@ -1,4 +1,5 @@
-"""The windows of a group's queries over its planes and columns, and their moves from one evaluation to the next ([CMP] 4, figure 3)."""
+"""The windows of a group's queries over its planes and columns, and their moves from one evaluation
+to the next ([CMP] 4, figure 3)."""
 
 from __future__ import annotations
 
@@ -21,11 +22,13 @@ Floats = npt.NDArray[np.float64]
 class Sweep(NamedTuple):
     """A group's queries as arrays; `x_first[i]` to `x_first[i + 1]` are the entries of i.
 
-    `clock`: [every, bucket width]. Series s is `sequence[s]` in the window `start[s]`, `end[s]`. Queries by their number in the group: `required` and
-    `excluded` (series that must, and must not, have a bit), `sums` (measures), `decides` ... `k` as in Plan; for each predicate the `witness`: a
-    series, or if `witness_measured` a measure, and its member of the chain, `witness_node` (or -1); `since`: the query's longest start; `radii`: sum
-    of its measures' radii. Member n of a chain has series `chain[n]` and the followers `chain_after[n]` (or -1); `chain_opens[n]`: whether its
-    samples may complete a chain (`chains`).
+    `clock`: [every, bucket width]. Series s is `sequence[s]` in the window `start[s]`, `end[s]`.
+    Queries by their number in the group: `required` and `excluded` (series that must, and must not,
+    have a bit), `sums` (measures), `decides` ... `k` as in Plan; for each predicate the `witness`:
+    a series, or if `witness_measured` a measure, and its member of the chain, `witness_node` (or
+    -1); `since`: the query's longest start; `radii`: sum of its measures' radii. Member n of a
+    chain has series `chain[n]` and the followers `chain_after[n]` (or -1); `chain_opens[n]`:
+    whether its samples may complete a chain (`chains`).
     """
 
     clock: Ints
@@ -65,7 +68,8 @@ class GroupState(NamedTuple):
 
 
 class Moves(NamedTuple):
-    """Whether the contents of the window of each series and of each measure changed, and the first bucket that entered the window of each series."""
+    """Whether the contents of the window of each series and of each measure changed, and the first
+    bucket that entered the window of each series."""
 
     series: npt.NDArray[np.bool_]
     measures: npt.NDArray[np.bool_]
@@ -74,7 +78,8 @@ class Moves(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def next_evaluation(state):  # type: ignore[no-untyped-def]
-    """Number of the next evaluation at which a sample enters or leaves a window; it may be an earlier one while samples are in no bucket."""
+    """Number of the next evaluation at which a sample enters or leaves a window; it may be an
+    earlier one while samples are in no bucket."""
     sweep, measures, store, planes, columns = state.sweep, state.measures, state.store, state.planes, state.columns
     due = NEVER
     every, width, slots, mask = sweep.clock[0], sweep.clock[1], len(planes.bucket), len(store.t) - 1
@@ -101,7 +106,8 @@ def next_evaluation(state):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def move(state, at, entities, everything, moves, work):  # type: ignore[no-untyped-def]
-    """Moves all windows to `at` and writes to `moves` (`everything`: all windows count as changed). `work` counts [entered, left]."""
+    """Moves all windows to `at` and writes to `moves` (`everything`: all windows count as changed).
+    `work` counts [entered, left]."""
     sweep, measures, store, planes, columns = state.sweep, state.measures, state.store, state.planes, state.columns
     moved, entered = moves.series, moves.entered
     width, words = sweep.clock[1], (entities + 63) >> 6

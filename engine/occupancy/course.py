@@ -13,7 +13,8 @@ from engine.operator import RegisteredQuery
 
 
 def course(specification: OccupancySpecification, feed: Feed, batch: Batch, until: int) -> list[tuple[int, int]]:
-    """Steps (t, count), each count from its t on, of rows sorted by (t, seq) and the passing of time up to `until`; the first at the first row."""
+    """Steps (t, count), each count from its t on, of rows sorted by (t, seq) and the passing of
+    time up to `until`; the first at the first row."""
     operator = OccupancyOperator()
     index = operator.compile([RegisteredQuery("0", 1, specification)], feed)
     emitted = operator.keyed.step(index, operator.keyed.initial(index), batch, until + 1).emitted

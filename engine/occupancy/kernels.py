@@ -1,4 +1,5 @@
-"""Which entities count from when to when, and when a count satisfies the comparison: the hot loops of occupancy."""
+"""Which entities count from when to when, and when a count satisfies the comparison:
+the hot loops of occupancy."""
 
 from __future__ import annotations
 
@@ -26,9 +27,11 @@ class Last(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def counted(entity: Any, t: Ints, seq: Ints, x: Floats, y: Floats, inside: Any, last: Last, stale: int, watermark: int) -> Any:
-    """Changes of the count as (entity, t, +1 or -1, and t, seq, x, y of the tuple that made it), after tuples in (t, seq) and the passing of time.
+    """Changes of the count as (entity, t, +1 or -1, and t, seq, x, y of the tuple that made it),
+    after tuples in (t, seq) and the passing of time.
 
-    A tuple that is inside counts at the instants [t, t + stale) that come before the entity's next tuple.
+    A tuple that is inside counts at the instants [t, t + stale) that come
+    before the entity's next tuple.
     """
     room = 2 * len(t) + len(last.t)
     who, at, change = np.empty(room, np.int32), np.empty(room, np.int64), np.empty(room, np.int8)
@@ -60,7 +63,8 @@ def counted(entity: Any, t: Ints, seq: Ints, x: Floats, y: Floats, inside: Any, 
 def compared(t: Ints, change: Any, now: int, at_least: bool, n: int, count: int, start: int, extreme: int) -> Any:
     """The count taken on through changes sorted by time, all at instants up to `now`.
 
-    Gives intervals (start, end, extreme) that have ended, and (count, start, extreme) of the one under way; `start` is NOT_YET where none is.
+    Gives intervals (start, end, extreme) that have ended, and (count, start, extreme) of the one
+    under way; `start` is NOT_YET where none is.
     """
     starts, ends, extremes = np.empty(len(t), np.int64), np.empty(len(t), np.int64), np.empty(len(t), np.int64)
     ended = 0

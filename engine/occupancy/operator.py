@@ -1,5 +1,5 @@
-"""How many entities are in a region: the keyed stage tracks who is inside, the relational stage counts for each query. Both keep each query's state
-separately, by its position in the index.
+"""How many entities are in a region: the keyed stage tracks who is inside, the relational stage
+counts for each query. Both keep each query's state separately, by its position in the index.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ class OccupancyIndex:
 
 @dataclass
 class Inside:
-    """State of one query: the last tuples of a partition's entities. `begun`: the relational stage knows that rows have arrived."""
+    """State of one query: the last tuples of a partition's entities. `begun`: the relational stage
+    knows that rows have arrived."""
 
     last: Last
     begun: bool = False
@@ -189,7 +190,8 @@ def _rows(query: int, route: int, dictionary: EntityDictionary, found: tuple[Any
 
 @dataclass
 class Interval:
-    """One that holds or held: its start, the extreme count in it, and the tuples that began it: (entity, t, seq, x, y)."""
+    """One that holds or held: its start, the extreme count in it, and the tuples that began
+    it: (entity, t, seq, x, y)."""
 
     start: int
     extreme: int
@@ -200,8 +202,9 @@ class Interval:
 class Counted:
     """Of one query, the count at the last decided instant.
 
-    `waiting` (of _TYPES; `own`, `seq`, `x`, `y` are those of the tuple) are changes at instants that more rows may still change. `open` holds now
-    (null: none); `sent`: the part of it that was asserted.
+    `waiting` (of _TYPES; `own`, `seq`, `x`, `y` are those of the tuple) are changes at
+    instants that more rows may still change. `open` holds now (null: none); `sent`: the
+    part of it that was asserted.
     """
 
     count: int = 0
@@ -331,7 +334,8 @@ def _advanced(q: int, specification: OccupancySpecification, state: Counted, col
 
 
 def _began(rows: Columns, start: int, at_least: bool) -> list[tuple[int, int, int, float, float]]:
-    """The tuples that made the comparison true at `start`: entities that entered (left), each once."""
+    """The tuples that made the comparison true at `start`: entities that
+    entered (left), each once."""
     low, high = np.searchsorted(rows["t"], [start, start + 1])
     net: dict[int, int] = {}
     latest: dict[int, tuple[int, int, int, float, float]] = {}

@@ -18,9 +18,11 @@ MOST_ENTITIES = 1_000_000_000
 
 @dataclass(frozen=True)
 class OccupancySpecification:
-    """Counts the entities in one region or one box of ranges: exactly one of `region` and `ranges` is given.
+    """Counts the entities in one region or one box of ranges: exactly one of
+    `region` and `ranges` is given.
 
-    `op` (AT_LEAST or AT_MOST) compares the count with `n`. A tuple counts for `stale` after its time (None: forever).
+    `op` (AT_LEAST or AT_MOST) compares the count with `n`. A tuple counts for `stale` after
+    its time (None: forever).
     """
 
     name: str
@@ -34,7 +36,8 @@ class OccupancySpecification:
 
 
 def check(document: Mapping[str, Any], context: Context) -> OccupancySpecification:
-    """The specification of a document. Faults are noted in `context`; then the result must not be used."""
+    """The specification of a document. Faults are noted in `context`; then
+    the result must not be used."""
     context.object(document, required=("family", "count"), optional=(*COMMON_KEYS, "region", "ranges", "stale", "lasting"))
     where = context.at("where").where(document.get("where", []))
     region, ranges = context.watched(document)

@@ -1,4 +1,5 @@
-"""The events that one query derives from the answers of others: they wait until they are known, then become rows. Column-wise throughout."""
+"""The events that one query derives from the answers of others: they wait until they are known,
+then become rows. Column-wise throughout."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ Ints = npt.NDArray[np.int64]
 
 
 class AnswerEvents:
-    """What `sources` take, as rows of `feed` (that of `with_answers`). `specifications`: of the queries they name.
+    """What `sources` take, as rows of `feed` (that of `with_answers`). `specifications`:
+    of the queries they name.
 
     `per_entity`: an event without an entity has no place there.
     """
@@ -55,7 +57,8 @@ class AnswerEvents:
             self._waiting = pa.concat_tables([self._waiting, *(source.events(changes) for source in self.sources)])
 
     def take(self, before: int, *, all_known: bool = False) -> tuple[pa.RecordBatch, Ints]:
-        """The events that are known before that time, as rows in their order, and when each is known; `all_known`: those that happen before it."""
+        """The events that are known before that time, as rows in their order, and when each is
+        known; `all_known`: those that happen before it."""
         ready = pc.less(self._waiting.column("t" if all_known else "known"), before)
         taken = _in_order(self._waiting.filter(ready), _WAITING.names[:-1])
         self._waiting = self._waiting.filter(pc.invert(ready))
@@ -92,7 +95,8 @@ class AnswerEvents:
 
 
 class _Heard:
-    """The answers of one source. For a query that asserts an interval again when it ends, the starts of open intervals are kept."""
+    """The answers of one source. For a query that asserts an interval again when it ends, the
+    starts of open intervals are kept."""
 
     def __init__(self, source: Source, specification: Any, needs_entity: bool) -> None:
         self.source, self.needs_entity = source, needs_entity
@@ -127,7 +131,8 @@ class _Heard:
         return pa.table(columns, schema=_WAITING)
 
     def _fresh(self, rows: pa.Table) -> Bools:
-        """Which of these intervals begin now: an interval begins once, and is not asserted again after its end."""
+        """Which of these intervals begin now: an interval begins once, and is not
+        asserted again after its end."""
         before = self.open.num_rows
         both = pa.concat_tables([self.open, pa.table([rows.column(name) for name in _OPEN.names], schema=_OPEN)])
         is_open = np.concatenate([np.ones(before, np.bool_), pc.is_null(rows.column("end")).to_numpy()])
@@ -155,7 +160,8 @@ def _repeated(text: str, count: int) -> pa.Array:
 
 
 def _elements(lists: pa.ChunkedArray) -> list[pa.Array]:
-    """The first ones, the second ones, ... as far as any list has them; null where a list has no such element."""
+    """The first ones, the second ones, ... as far as any list has them; null where a
+    list has no such element."""
     whole = lists.combine_chunks()
     lengths = pc.list_value_length(whole).to_numpy(zero_copy_only=False)
     first, values = np.cumsum(lengths) - lengths, whole.flatten()
@@ -173,7 +179,8 @@ def _groups(columns: Sequence[Any]) -> Ints:
 
 
 def _in_order(events: pa.Table, by: Sequence[str]) -> pa.Table:
-    """Sorted by these columns; lists by their elements, the shorter of two that begin alike before the longer, a null like an empty name."""
+    """Sorted by these columns; lists by their elements, the shorter of two that begin alike before
+    the longer, a null like an empty name."""
     if events.num_rows < 2:
         return events
     keys: dict[str, Any] = {}

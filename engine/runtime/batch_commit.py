@@ -25,7 +25,8 @@ def batch_commit(
 ) -> Commit:
     """`changes` are those of `outcomes`, as the store has prepared them.
 
-    `seconds` the batch took so far; its rows came within `since_last` seconds. `whole`: it ends with these.
+    `seconds` the batch took so far; its rows came within `since_last` seconds.
+    `whole`: it ends with these.
     """
     processed, duplicates = (sum(getattr(outcome, name) for outcome in outcomes) for name in ("processed", "duplicates"))
     late = _joined(outcome.late for outcome in outcomes)

@@ -9,11 +9,13 @@ from engine.operator import RegisteredQuery
 from engine.runtime.store import Stopped
 
 Attempt = Callable[[Sequence[RegisteredQuery]], str | None]
-"""Evaluates some queries alone; why that fails, or null when it does not. May raise QueryStopped."""
+"""Evaluates some queries alone; why that fails, or null when it does not. May raise
+QueryStopped."""
 
 
 def failing_queries(suspects: Sequence[RegisteredQuery], attempt: Attempt) -> list[Stopped]:
-    """Those of `suspects` that fail without any other query; all of them when it takes several at once, none when it does not fail again.
+    """Those of `suspects` that fail without any other query; all of them when it takes several at
+    once, none when it does not fail again.
 
     Takes two attempts for each failing query and halving. Raises what `attempt` raises.
     """

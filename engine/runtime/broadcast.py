@@ -1,9 +1,11 @@
-"""Queries that are evaluated over the rows of all entities, where sending on the rows they need would cost more than reading all.
+"""Queries that are evaluated over the rows of all entities, where sending on the rows they need
+would cost more than reading all.
 
     rows --gate of all entities--> both stages of the queries of some partitions --changes-->
 
-Each of these queries has a partition, and each process evaluates the queries of its partitions together: with one index and one history, after one
-gate for all rows. When partitions move, a process makes its state of the states that have its queries.
+Each of these queries has a partition, and each process evaluates the queries of its partitions
+together: with one index and one history, after one gate for all rows. When partitions move, a
+process makes its state of the states that have its queries.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ Partitions = tuple[int, ...]
 ADMISSION = "admission"
 """The state of the gate for the rows of all entities."""
 BEFORE_ANY_ROW = b"before any row"
-"""The state of queries that have taken no row: it is made by its reader, who need not compile the queries of other processes for it."""
+"""The state of queries that have taken no row: it is made by its reader, who need not compile the
+queries of other processes for it."""
 _STATE = "broadcast-"
 
 
@@ -55,7 +58,8 @@ def partitions_of(name: str) -> Partitions:
 
 
 class BroadcastQueries:
-    """Queries with their partitions, in the order of registration. Plans are compiled when first asked for: an executor needs only its own."""
+    """Queries with their partitions, in the order of registration. Plans are compiled when first
+    asked for: an executor needs only its own."""
 
     def __init__(self, feed: Feed, queries: Sequence[tuple[int, RegisteredQuery]], before: BroadcastQueries | None = None) -> None:
         self._feed, self._queries = feed, queries
@@ -90,7 +94,8 @@ class BroadcastQueries:
 
 @dataclass(frozen=True)
 class JobPlan:
-    """What a job evaluates where: operators whose rows are partitioned, and queries to whose partitions all rows are broadcast."""
+    """What a job evaluates where: operators whose rows are partitioned, and queries to whose
+    partitions all rows are broadcast."""
 
     partitioned: Plan
     broadcast: BroadcastQueries
@@ -107,7 +112,8 @@ class JobPlan:
 
     @property
     def partitions_rows(self) -> bool:
-        """Whether the keyed partitions take rows: not where all queries have them broadcast. The gate for all entities then counts them."""
+        """Whether the keyed partitions take rows: not where all queries have them broadcast. The
+        gate for all entities then counts them."""
         return bool(self.partitioned) or not self.broadcast
 
 
@@ -163,7 +169,8 @@ class BothStages:
 
 
 class Broadcast:
-    """What one process evaluates over the rows of all entities: the gate, the dictionary, and the queries of its partitions."""
+    """What one process evaluates over the rows of all entities: the gate, the dictionary, and the
+    queries of its partitions."""
 
     def __init__(self, admission: Admission, partitions: Partitions, stages: BothStages) -> None:
         self.admission, self.partitions, self.stages = admission, partitions, stages
@@ -174,9 +181,11 @@ class Broadcast:
         return cls(Admission(feed, dictionary), queries.partitions, BothStages(queries.plan(queries.partitions)))
 
     def take(self, stamped: pa.Table, watermark: int) -> tuple[Admitted, list[tuple[Name, pa.Table]]]:
-        """What the gate says, and changes, each with its operator. `stamped` are all rows in arrival order."""
+        """What the gate says, and changes, each with its operator. `stamped` are
+        all rows in arrival order."""
         admitted, batches = self.admission.take(stamped, watermark)
-        # One process stores the dictionary, others the states with its codes: they are the same whatever columns their queries read.
+        # One process stores the dictionary, others the states with its codes: they are the same
+        # whatever columns their queries read.
         _ = batches[Delivery.ARRIVAL].entity
         return admitted, self.stages.take(batches, self.admission.dictionary, watermark)
 

@@ -15,15 +15,16 @@ from engine.runtime.steps import bounded
 from engine.sources.eventlog import EventLog
 
 HISTORY_ROWS = 16_384
-"""Rows of history between two transactions of a query that catches up; few, so that batches wait only briefly."""
+"""Rows of history between two transactions of a query that catches up; few, so that
+batches wait only briefly."""
 
 
 @dataclass(frozen=True)
 class CatchUp:
     """`side` evaluates `fresh` on the log, beside the running queries.
 
-    `wanted` says before each piece whether to continue; `keep` stores what was found (a repetition after a crash
-    meets the same rows); `report` gets how far the reading is.
+    `wanted` says before each piece whether to continue; `keep` stores what was found (a repetition
+    after a crash meets the same rows); `report` gets how far the reading is.
     """
 
     side: GraphEvaluator
@@ -34,8 +35,9 @@ class CatchUp:
     report: Callable[[Mapping[str, Any]], None]
 
     def read(self, last: int, rest: Callable[[float], object] | None = None) -> bool:
-        """Reads up to row `last`; False when it was given up. With `rest` (a function that sleeps) it uses at most half a core, so that the batches
-        of running queries are not slowed down. Raises QueryStopped, OperatorFailed.
+        """Reads up to row `last`; False when it was given up. With `rest` (a function that sleeps)
+        it uses at most half a core, so that the batches of running queries are not slowed down.
+        Raises QueryStopped, OperatorFailed.
         """
         for rows in _pieces(self.log.read(self.side.position + 1, last + 1)):
             if not self.wanted():

@@ -1,11 +1,13 @@
-"""Answers as events: queries that derive are evaluated after those they derive from, each on the feed's rows and its own events.
+"""Answers as events: queries that derive are evaluated after those they derive from, each on the
+feed's rows and its own events.
 
-    rows --> evaluator of the queries that derive nothing --changes--> the first that derives --changes--> the second ...
-      |                                                                      ^                                ^
-      +-- gate: sorted rows before the watermark ----------------------------+--------------------------------+
+    rows --> queries that derive nothing --changes--> the first that derives --changes--> ...
+      |                                                      ^                             ^
+      +-- gate: sorted rows before the watermark ------------+-----------------------------+
 
-Every query that derives gets rows up to, and not including, the watermark: an event of an answer stands after all rows of its time, of which more
-may come while the watermark is there. An answer has been asserted once the watermark has passed the time at which it is known, so all queries of the
+Every query that derives gets rows up to, and not including, the watermark: an event of an answer
+stands after all rows of its time, of which more may come while the watermark is there. An answer
+has been asserted once the watermark has passed the time at which it is known, so all queries of the
 graph are evaluated in one pass, in its order, within one batch.
 """
 
@@ -88,7 +90,8 @@ def with_upstream(queries: Iterable[RegisteredQuery], known: Iterable[Registered
 
 
 def without_upstream(queries: Iterable[RegisteredQuery]) -> list[tuple[RegisteredQuery, Source]]:
-    """The queries that derive, directly or not, from a query that is not among them, each with the missing source."""
+    """The queries that derive, directly or not, from a query that is not among them,
+    each with the missing source."""
     left = {query.id: query for query in queries}
     found: list[tuple[RegisteredQuery, Source]] = []
     while orphans := [(query, source) for query in left.values() for source in query.sources if source.query not in left]:
@@ -166,10 +169,11 @@ class DerivedQuery:
         """Takes the answers of other queries."""
         self.events.take_answers(changes)
 
-    # -- rows ---------------------------------------------------------------------------------------------------------------------
+    # -- rows --------------------------------------------------------------------------------------
 
     def step(self, rows: pa.RecordBatch, watermark: int, *, last: bool = False) -> pa.Table:
-        """Changes after `rows`, those of the feed before `watermark`, and the events that are known by then; `last`: the input has ended."""
+        """Changes after `rows`, those of the feed before `watermark`, and the events that are known
+        by then; `last`: the input has ended."""
         # At the end of the input everything asserted is known.
         events, known = self.events.take(watermark, all_known=last)
         added = self._numbered(events)
@@ -193,7 +197,8 @@ class DerivedQuery:
         return self._widened(events.append_column(SEQ, pa.array(np.arange(DERIVED_SEQ + first, DERIVED_SEQ + self.count), pa.int64())))
 
     def _widened(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """In the columns of `schema`; a whole number of the feed may stand in a column of answers."""
+        """In the columns of `schema`; a whole number of the feed may stand in a column of
+        answers."""
         names = rows.schema.names
         columns = [
             pc.cast(rows.column(field.name), field.type, safe=False) if field.name in names else pa.nulls(rows.num_rows, field.type)
@@ -202,9 +207,11 @@ class DerivedQuery:
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def _in_arrival(self, rows: pa.RecordBatch, events: pa.RecordBatch, known: Ints, watermark: int) -> pa.RecordBatch:
-        """As if each row had arrived at its time, and each event when it was known, independent of batches and disorder.
+        """As if each row had arrived at its time, and each event when it was known,
+        independent of batches and disorder.
 
-        A last row says that the clock has come to the watermark: windows before it are decided, though no row may follow for long.
+        A last row says that the clock has come to the watermark: windows before it are decided,
+        though no row may follow for long.
         """
         if self.arrived or len(rows):
             events = pa.concat_batches([events, pa.RecordBatch.from_pylist([{EVENT: HEARTBEAT, TIME: watermark - 1}], schema=self.schema)])
@@ -221,7 +228,7 @@ class DerivedQuery:
         asserted = self.stages.take({self.running.operator.delivery: Batch(rows, self.dictionary)}, self.dictionary, watermark)
         return pa.concat_tables([ANSWERS.empty_table(), *(answers(one, *self.running.keys) for _, one in asserted if one.num_rows)])
 
-    # -- states -------------------------------------------------------------------------------------------------------------------
+    # -- states ------------------------------------------------------------------------------------
 
     def dump(self) -> bytes:
         facts = {"count": self.count, "arrived": self.arrived, "names": self.dictionary.names}
@@ -245,7 +252,8 @@ class DerivedQuery:
 
 
 def rows_with_events(feed: Feed, query: RegisteredQuery, above: Sequence[RegisteredQuery], rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows in order of time, none late and none twice, with the events that `query` takes from the answers of `above` to them.
+    """Rows in order of time, none late and none twice, with the events that `query` takes from the
+    answers of `above` to them.
 
     For evaluating a stretch of history as a whole; the columns are those of `with_answers(feed)`.
     """
@@ -261,7 +269,8 @@ def rows_with_events(feed: Feed, query: RegisteredQuery, above: Sequence[Registe
 
 
 class GraphEvaluator:
-    """An evaluator whose queries may derive from one another: `base` evaluates those that derive nothing, wherever its partitions are.
+    """An evaluator whose queries may derive from one another: `base` evaluates those that derive
+    nothing, wherever its partitions are.
 
     Without a query that derives it does nothing itself. It has the members of `Evaluator`.
     """
@@ -285,7 +294,8 @@ class GraphEvaluator:
         return cls.start(feed, queries, lambda plain: Evaluator.start(feed, plain, partitions))
 
     def beside(self, queries: Sequence[RegisteredQuery]) -> GraphEvaluator:
-        """As Evaluator.beside. It evaluates again what `queries` derive from, and states what they themselves find."""
+        """As Evaluator.beside. It evaluates again what `queries` derive from, and states
+        what they themselves find."""
         together = with_upstream(queries, self.queries)
         return GraphEvaluator(self.feed, self.base.beside(_plain(together)), together, {query.key for query in queries})
 
@@ -306,14 +316,15 @@ class GraphEvaluator:
         last: int | None = self.base.last_t
         return last
 
-    # -- rows ---------------------------------------------------------------------------------------------------------------------
+    # -- rows --------------------------------------------------------------------------------------
 
     def process(self, stamped: pa.Table) -> Outcome:
         """As Evaluator.process."""
         return self._with_derived(self.base.process(stamped), [stamped])
 
     def take(self, span: Span, rows: Iterable[pa.Table]) -> Outcome:
-        """As ExecutorsEvaluator.take; `rows` are the same in this process, where the queries that derive are evaluated."""
+        """As ExecutorsEvaluator.take; `rows` are the same in this process, where the queries
+        that derive are evaluated."""
         return self._with_derived(self.base.take(span), rows)
 
     def finish(self, until: int | None = None) -> Outcome:
@@ -352,10 +363,11 @@ class GraphEvaluator:
         fresh = outcome.changes.filter(pc.is_in(keys, pa.array([f"{query} {version}" for query, version in self._only])))
         return replace(outcome, changes=fresh)
 
-    # -- queries that come and go -------------------------------------------------------------------------------------------------
+    # -- queries that come and go ------------------------------------------------------------------
 
     def register(self, queries: Sequence[RegisteredQuery], caught_up: GraphEvaluator | None = None) -> None:
-        """As Evaluator.register. A query that derives and is not in `caught_up` begins here: it has not seen the feed's past."""
+        """As Evaluator.register. A query that derives and is not in `caught_up` begins here: it has
+        not seen the feed's past."""
         self.base.register(_plain(queries), None if caught_up is None else caught_up.base)
         by_id = {query.id: query for query in queries}
         known = {one.query.key: one for one in [*([] if caught_up is None else caught_up.derived), *self.derived]}
@@ -368,7 +380,7 @@ class GraphEvaluator:
             self._watermark = None if caught_up is None else caught_up._watermark
         self.queries = list(queries)
 
-    # -- states -------------------------------------------------------------------------------------------------------------------
+    # -- states ------------------------------------------------------------------------------------
 
     def dump(self) -> bytes:
         """Everything that `load` needs; without a query that derives, what the base alone gives."""
@@ -382,7 +394,8 @@ class GraphEvaluator:
     def load(
         cls, feed: Feed, queries: Sequence[RegisteredQuery], data: bytes, load: Callable[[Sequence[RegisteredQuery], bytes], Any]
     ) -> GraphEvaluator:
-        """The evaluator that was dumped, under the same queries. Raises ValueError when they are others."""
+        """The evaluator that was dumped, under the same queries. Raises
+        ValueError when they are others."""
         if not data.startswith(_MAGIC):
             evaluator = cls(feed, load(_plain(queries), data), queries)
             if evaluator.derived:
@@ -398,7 +411,7 @@ class GraphEvaluator:
         evaluator._rows, evaluator._watermark = _Rows.load(feed, parts["rows"]), facts["watermark"]
         return evaluator
 
-    # -- watching -----------------------------------------------------------------------------------------------------------------
+    # -- watching ----------------------------------------------------------------------------------
 
     def counters(self) -> dict[str, dict[str, int]]:
         found: dict[str, Counter[str]] = {name: Counter(work) for name, work in self.base.counters().items()}

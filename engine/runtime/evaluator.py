@@ -1,7 +1,8 @@
-"""The whole of a feed in one process: partitions with their gates, and the operators of all queries.
+"""The whole of a feed in one process: partitions with their gates, and the
+operators of all queries.
 
-Rows enter stamped and in order of `seq`; the watermark is that of the feed, the same for all partitions, so neither the partitions nor the sizes of
-batches can be seen in the answers.
+Rows enter stamped and in order of `seq`; the watermark is that of the feed, the same for all
+partitions, so neither the partitions nor the sizes of batches can be seen in the answers.
 """
 
 from __future__ import annotations
@@ -31,15 +32,18 @@ from engine.sources.buckets import BUCKETS
 
 STATE_VERSION = 6
 ROUTES = 4
-"""Which routes the queries of several partitions have; another number for another way to choose them."""
+"""Which routes the queries of several partitions have; another number for
+another way to choose them."""
 Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of some rows: changes in the ANSWERS schema, late rows as they came (stamped), counts, the watermark after them.
+    """The outcome of some rows: changes in the ANSWERS schema, late rows as they came (stamped),
+    counts, the watermark after them.
 
-    `processed` counts accepted events; heartbeats are counted nowhere. `watermark` is null before any row.
+    `processed` counts accepted events; heartbeats are counted nowhere.
+    `watermark` is null before any row.
     """
 
     changes: pa.Table
@@ -50,9 +54,11 @@ class Outcome:
 
 
 class Evaluator:
-    """All queries of one feed. Begin with `start` or `load`; `process` takes the log's rows in order of `seq`.
+    """All queries of one feed. Begin with `start` or `load`; `process` takes the
+    log's rows in order of `seq`.
 
-    `position` is the seq of the last row taken (-1: none yet); `last_t` the greatest `t` of an accepted event (null before any).
+    `position` is the seq of the last row taken (-1: none yet); `last_t` the greatest `t` of an
+    accepted event (null before any).
     """
 
     def __init__(
@@ -66,15 +72,18 @@ class Evaluator:
 
     @classmethod
     def start(cls, feed: Feed, queries: Sequence[RegisteredQuery], partitions: int = 1) -> Evaluator:
-        """An evaluator before any row. `queries` are checked; several queries of one id need different versions."""
+        """An evaluator before any row. `queries` are checked; several queries of one
+        id need different versions."""
         plan, every = job_plan(queries, feed, partitions), range(partitions)
         keyed = [KeyedPartition(feed, plan.partitioned) for _ in every]
         return cls(feed, plan, keyed, [RelationalPartition(plan.partitioned) for _ in every], Broadcast.start(feed, plan.broadcast))
 
     def beside(self, queries: Sequence[RegisteredQuery]) -> Evaluator:
-        """An evaluator before any row that reads history for `queries`, to be joined to this one by `register`; may run in another thread.
+        """An evaluator before any row that reads history for `queries`, to be joined to this one by
+        `register`; may run in another thread.
 
-        The two share their dictionaries, so that the states of one can be read with those of the other.
+        The two share their dictionaries, so that the states of one can be
+        read with those of the other.
         """
         plan = job_plan(queries, self.feed, len(self._keyed))
         keyed = [KeyedPartition(self.feed, plan.partitioned, own.dictionary) for own in self._keyed]
@@ -95,10 +104,11 @@ class Evaluator:
         """All that run."""
         return [query for plan in self.plan.plans for running in plan.values() for query in running.queries]
 
-    # -- rows ---------------------------------------------------------------------------------------------------------------------
+    # -- rows --------------------------------------------------------------------------------------
 
     def process(self, stamped: pa.Table) -> Outcome:
-        """Takes stamped rows that follow those before, in order of seq; missing columns are null."""
+        """Takes stamped rows that follow those before, in order of seq;
+        missing columns are null."""
         rows = conformed(stamped, self.feed)
         if rows.num_rows:
             self.position = rows.column(SEQ)[-1].as_py()
@@ -107,7 +117,8 @@ class Evaluator:
         return _nothing(self.feed, None) if watermark is None else self._step(rows, watermark)
 
     def finish(self, until: int | None = None) -> Outcome:
-        """The end of the input: all rows count, and timers fire up to the last accepted `t`, or to `until` if that is later.
+        """The end of the input: all rows count, and timers fire up to the last accepted `t`, or to
+        `until` if that is later.
 
         The evaluator takes no rows after this.
         """
@@ -140,7 +151,8 @@ class Evaluator:
         )
 
     def _partitioned(self, rows: pa.Table, watermark: int) -> tuple[list[Admitted], list[pa.Table]]:
-        """What the keyed partitions admit, and the answers of the queries whose rows are partitioned."""
+        """What the keyed partitions admit, and the answers of the queries
+        whose rows are partitioned."""
         plan = self.plan.partitioned
         outputs = [part.take(share, watermark) for part, share in zip(self._keyed, self._by_entity(rows), strict=True)]
         asserted = [_answers(plan, *changed) for output in outputs for changed in output.changes.items()]
@@ -161,13 +173,14 @@ class Evaluator:
         shares = {name: [divided(rows, route_partitions(rows, count), count) for rows in batches] for name, batches in emitted.items()}
         return [{name: [parts[p] for parts in batches] for name, batches in shares.items()} for p in range(count)]
 
-    # -- queries that come and go -------------------------------------------------------------------------------------------------
+    # -- queries that come and go ------------------------------------------------------------------
 
     def register(self, queries: Sequence[RegisteredQuery], caught_up: Evaluator | None = None) -> None:
         """From the next row on `queries` run, and no others.
 
-        Queries that run already continue. New ones take their state from `caught_up`, an evaluator made by `beside` that has taken the same rows;
-        without it they begin here. `caught_up` cannot be used afterwards. Raises ValueError when it is at another row.
+        Queries that run already continue. New ones take their state from `caught_up`, an evaluator
+        made by `beside` that has taken the same rows; without it they begin here. `caught_up`
+        cannot be used afterwards. Raises ValueError when it is at another row.
         """
         keyed: Sequence[KeyedPartition | None] = [None] * len(self._keyed)
         relational: Sequence[RelationalPartition | None] = [None] * len(self._relational)
@@ -189,12 +202,14 @@ class Evaluator:
         self._broadcast.migrate(self.plan.broadcast, broadcast)
 
     def _take_over_gates(self, before: JobPlan) -> None:
-        """Gates that took no rows before and do now begin with what the others know; those that take none any more forget it."""
+        """Gates that took no rows before and do now begin with what the others know; those that
+        take none any more forget it."""
         keyed, count = [part.admission for part in self._keyed], len(self._keyed)
         of_all, after = self._broadcast.admission, self.plan
         if after.broadcast and not before.broadcast:
             of_all.gate = Gate.union(self.feed, [one.gate for one in keyed])
-            # Now, not when a partition's queries first read them: the dictionary has to be the same in all processes.
+            # Now, not when a partition's queries first read them: the dictionary has to be
+            # the same in all processes.
             of_all.dictionary.encode(of_all.gate.waiting.column(ENTITY))
         if before.partitions_rows != after.partitions_rows:
             gates = of_all.gate.divided(count, lambda names: entity_partitions(pa.chunked_array([names]), count)) if before.broadcast else []
@@ -203,7 +218,7 @@ class Evaluator:
         if before.broadcast and not after.broadcast:
             of_all.gate = Gate(self.feed)
 
-    # -- states -------------------------------------------------------------------------------------------------------------------
+    # -- states ------------------------------------------------------------------------------------
 
     def dump(self) -> bytes:
         """Everything that `load` needs to continue at `position`."""
@@ -231,7 +246,8 @@ class Evaluator:
 
     @classmethod
     def load(cls, feed: Feed, queries: Sequence[RegisteredQuery], data: bytes) -> Evaluator:
-        """The evaluator that was dumped, under the same queries. Raises ValueError when they are others or the state is unusable."""
+        """The evaluator that was dumped, under the same queries. Raises ValueError when they are
+        others or the state is unusable."""
         facts, parts = unpack(data)
         if facts["version"] != STATE_VERSION:
             raise ValueError(f"the state has version {facts['version']}, this program reads {STATE_VERSION}")
@@ -258,7 +274,7 @@ class Evaluator:
         """Sets where it is in the log, and its clock there."""
         self.position, self.last_t, self._reached = position, last_t, reached
 
-    # -- watching -----------------------------------------------------------------------------------------------------------------
+    # -- watching ----------------------------------------------------------------------------------
 
     def counters(self) -> dict[Name, dict[str, int]]:
         """For each operator, by its first family, its work so far summed over the partitions."""
@@ -284,7 +300,8 @@ class Evaluator:
 
 
 def missing_states(plan: JobPlan, partitions: int, names: Collection[str]) -> list[str]:
-    """Which of an evaluator's `states()` are not among some; the queries over all entities may be in several."""
+    """Which of an evaluator's `states()` are not among some; the queries over all
+    entities may be in several."""
     stages = ("keyed", "relational")[: 1 + plan.is_relational] if plan.partitions_rows else ()
     wanted = [f"{stage}-{p}" for stage in stages for p in range(partitions)] + [ADMISSION] * bool(plan.broadcast)
     there = {p for name in names for p in partitions_of(name)}
@@ -298,7 +315,8 @@ def reached(stamped: pa.Table, before: int | None) -> int:
 
 
 def entity_partitions(entities: pa.ChunkedArray, partitions: int) -> npt.NDArray[np.int64]:
-    """The keyed partition of each entity: decided by the id's own bytes, so that every process and every restart spreads alike."""
+    """The keyed partition of each entity: decided by the id's own bytes, so that every process and
+    every restart spreads alike."""
     found = [np.empty(0, np.int64), *(_keyed_partitions(chunk, partitions) for chunk in entities.cast(pa.string()).chunks)]
     return np.concatenate(found)
 
@@ -308,7 +326,8 @@ def _keyed_partitions(names: pa.Array, partitions: int) -> npt.NDArray[np.int64]
     if not len(names) or data is None:
         return np.zeros(len(names), np.int64)
     places = np.frombuffer(offsets, np.int32)[names.offset : names.offset + len(names) + 1]
-    # Over the raw bytes: building a dictionary first costs twenty times as much where most rows have different entities.
+    # Over the raw bytes: building a dictionary first costs twenty times as much where most
+    # rows have different entities.
     buckets = max(BUCKETS, partitions)
     partition_of_row: npt.NDArray[np.int64] = _crc_partitions(np.frombuffer(data, np.uint8), places, _CRC_TABLE, buckets, partitions)
     return partition_of_row

@@ -1,8 +1,11 @@
-"""The evaluator spread over Spark's workers: the same partitions as in one process, each on an executor that keeps its state.
+"""The evaluator spread over Spark's workers: the same partitions as in one process, each on an
+executor that keeps its state.
 
-The driver says which rows come next and names the states; what the tasks do is in `executors_tasks.py`. A partition's task prefers the executor
-that has its state (`placement.py`); where executors cannot be named, as in one JVM, tasks often do not find their state and begin at the last
-snapshot. The files of the states and those of the log are reached by all executors: in a folder on one machine, or in a store (decision 40).
+The driver says which rows come next and names the states; what the tasks do is in
+`executors_tasks.py`. A partition's task prefers the executor that has its state (`placement.py`);
+where executors cannot be named, as in one JVM, tasks often do not find their state and begin at the
+last snapshot. The files of the states and those of the log are reached by all executors: in a
+folder on one machine, or in a store (decision 40).
 """
 
 from __future__ import annotations
@@ -58,8 +61,8 @@ DUMPS_KEPT = 3
 
 
 class Plans:
-    """The last plan of a job, and its broadcast: workers that have compiled it need not compile it again for an evaluator that starts anew with the
-    same queries."""
+    """The last plan of a job, and its broadcast: workers that have compiled it need not compile it
+    again for an evaluator that starts anew with the same queries."""
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
@@ -78,9 +81,11 @@ class Plans:
 
 
 class ExecutorsEvaluator:
-    """Like `Evaluator`, with the states at the executors and their snapshots in `states`. `position` and `last_t` are as in Evaluator.
+    """Like `Evaluator`, with the states at the executors and their snapshots in `states`.
+    `position` and `last_t` are as in Evaluator.
 
-    `process` takes rows that are in the driver, and evaluates them there; `take` has the executors read them from the log.
+    `process` takes rows that are in the driver, and evaluates them there; `take` has the
+    executors read them from the log.
     """
 
     def __init__(self, plans: Plans, feed: Feed, log: EventLog, states: StateFiles, queries: Sequence[RegisteredQuery], partitions: int) -> None:
@@ -111,7 +116,8 @@ class ExecutorsEvaluator:
 
     @classmethod
     def load(cls, plans: Plans, feed: Feed, log: EventLog, states: StateFiles, queries: Sequence[RegisteredQuery], data: bytes) -> ExecutorsEvaluator:
-        """What was dumped. Raises ValueError when the states it names are not whole, or of other queries; StoreUnavailable."""
+        """What was dumped. Raises ValueError when the states it names are not whole, or of other
+        queries; StoreUnavailable."""
         facts = json.loads(data)
         if facts["queries"] != [list(query.key) for query in queries]:
             raise ValueError("the state is that of other queries")
@@ -156,7 +162,7 @@ class ExecutorsEvaluator:
     def watermark(self) -> int | None:
         return None if self._reached is None else self._reached - self.feed.lateness
 
-    # -- rows ---------------------------------------------------------------------------------------------------------------------
+    # -- rows --------------------------------------------------------------------------------------
 
     def process(self, stamped: pa.Table) -> Outcome:
         """Rows that are in the driver."""
@@ -166,7 +172,8 @@ class ExecutorsEvaluator:
         return outcome
 
     def take(self, span: Span) -> Outcome:
-        """The rows of `span`, which follow those before. Raises QueryStopped, OperatorFailed, LogDamaged: it is of no more use then."""
+        """The rows of `span`, which follow those before. Raises QueryStopped, OperatorFailed,
+        LogDamaged: it is of no more use then."""
         clock = span.max_t if self._reached is None else max(self._reached, span.max_t)
         span = Span(span.first, span.stop, clock)
         after = f"{span.stop - 1}-{uuid.uuid4().hex}"
@@ -183,7 +190,8 @@ class ExecutorsEvaluator:
         self.snapshot, self._since = {name: file.decode() for kind, name, file in found if kind == "dumped"}, []
 
     def _run(self, fresh: tuple[Span, ...], after: str, *, dump: bool = False) -> list[Message]:
-        """The messages of one batch's tasks; repeated from the snapshot when a task needs the others to rebuild its state."""
+        """The messages of one batch's tasks; repeated from the snapshot when a task needs the
+        others to rebuild its state."""
         self._place()
         since = tuple(self._since)
         place = self.log.address([*since, *fresh])
@@ -228,7 +236,8 @@ class ExecutorsEvaluator:
             raise
 
     def _tasks(self, act: Callable[[Iterable[Any]], Iterable[Message]], given: Mapping[int, Any]) -> list[Message]:
-        """The messages of `act` for what is `given` to partitions: one task per executor for all of its partitions.
+        """The messages of `act` for what is `given` to partitions: one task per executor
+        for all of its partitions.
 
         A task costs some 10 ms of processor time, mostly of JVMs, however little it has to do.
         """
@@ -256,10 +265,11 @@ class ExecutorsEvaluator:
                 last_t = max((t for t in (last_t, facts["last_t"]) if t is not None), default=None)
         return Outcome(pa.concat_tables(changes), pa.concat_tables(late), processed, duplicates, span.max_t - self.feed.lateness), last_t
 
-    # -- queries ------------------------------------------------------------------------------------------------------------------
+    # -- queries -----------------------------------------------------------------------------------
 
     def beside(self, queries: Sequence[RegisteredQuery]) -> _Beside:
-        """An evaluator that reads history for `queries`, to be joined by `register`. No batch may run meanwhile, as for all that reads the states."""
+        """An evaluator that reads history for `queries`, to be joined by `register`. No batch may
+        run meanwhile, as for all that reads the states."""
         return _Beside(self.local(), queries)
 
     def register(self, queries: Sequence[RegisteredQuery], caught_up: _Beside | None = None) -> None:
@@ -275,7 +285,7 @@ class ExecutorsEvaluator:
         self._queries = list(queries)
         self._plan, self._broadcast = self.plans.of(self.feed, self._queries, self.partitions)
 
-    # -- states -------------------------------------------------------------------------------------------------------------------
+    # -- states ------------------------------------------------------------------------------------
 
     def local(self) -> Evaluator:
         """The whole of it in this process."""
@@ -310,10 +320,12 @@ def _dumped(local: Evaluator, name: str, part: Any) -> bytes:
 
 
 class _Beside:
-    """A local evaluator of new queries, `side`, and the one it will join: `running`, all of the executors' as it stood when this one began.
+    """A local evaluator of new queries, `side`, and the one it will join: `running`, all of the
+    executors' as it stood when this one began.
 
-    Entity codes are given out by the executors, so states that they made since then cannot be read with those of `side`: `running` takes the rows
-    since then again. Those before it may no longer be in the log.
+    Entity codes are given out by the executors, so states that they made since then cannot
+    be read with those of `side`: `running` takes the rows since then again. Those before it
+    may no longer be in the log.
     """
 
     def __init__(self, running: Evaluator, queries: Sequence[RegisteredQuery]) -> None:
@@ -340,12 +352,14 @@ class ExecutorsProcessor(FeedProcessor):
     def __init__(self, spark: SparkSession, *arguments: Any, **options: Any) -> None:
         self.plans, self.tasks = Plans(spark), Tasks(spark)
         self._rows_for_answers: float = math.inf
-        """So many rows gave four fifths of the answers, lately, that may be in the driver at once."""
+        """So many rows gave four fifths of the answers, lately, that may
+        be in the driver at once."""
         super().__init__(*arguments, **options)
 
     @property
     def _most_rows(self) -> int:
-        """`batch_rows` for each executor, because the fixed cost of a batch grows with their number; fewer where rows give very many answers."""
+        """`batch_rows` for each executor, because the fixed cost of a batch grows with their
+        number; fewer where rows give very many answers."""
         return int(min(self.batch_rows * max(1, len(self.tasks.executors())), self._rows_for_answers))
 
     @cached_property
@@ -379,5 +393,6 @@ class ExecutorsProcessor(FeedProcessor):
         fewer = self.log.ahead(self.evaluator.position, max(int(self._rows_for_answers), steps.STEP_ROWS))
         if fewer is not None and fewer.rows < span.rows:
             return self._evaluate(fewer)
-        # The driver decides which query finds too much in one step; otherwise it would depend on the placement (decision 15).
+        # The driver decides which query finds too much in one step; otherwise it would depend on
+        # the placement (decision 15).
         return super()._evaluate(span)

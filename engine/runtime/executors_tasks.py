@@ -1,12 +1,16 @@
-"""What Spark's workers do with one batch of a feed: each task reads its part of the rows from the log and steps the state that it holds.
+"""What Spark's workers do with one batch of a feed: each task reads its part of the rows from the
+log and steps the state that it holds.
 
-    first task: keyed partitions --rows emitted, by the partition of their route--> second task: relational partitions
+    first task: keyed partitions
+      --rows emitted, by the partition of their route--> second task: relational partitions
                 broadcast partitions, which read all rows
 
-A state stays in the Python process that made it, under a name that no other has: the last row in it, and which attempt made it. A task that has
-another state than the one it is asked to continue from, or none (its process is new, was killed, or an attempt before it had begun already),
-loads the last snapshot and takes the rows since then again; no row is ever evaluated twice in one state. A relational task cannot do that alone: it
-needs rows that the others emit. It reports that its state is missing, and all tasks repeat the batch from the snapshot.
+A state stays in the Python process that made it, under a name that no other has: the last row in
+it, and which attempt made it. A task that has another state than the one it is asked to continue
+from, or none (its process is new, was killed, or an attempt before it had begun already), loads the
+last snapshot and takes the rows since then again; no row is ever evaluated twice in one state. A
+relational task cannot do that alone: it needs rows that the others emit. It reports that its state
+is missing, and all tasks repeat the batch from the snapshot.
 """
 
 from __future__ import annotations
@@ -39,13 +43,15 @@ from engine.sources.eventlog import Address, EventLog, Span
 from engine.sources.store import AT_ONCE, Files
 
 INLINE_BYTES = 256_000
-"""What a task emits goes through the driver up to so many bytes, else through a file: a file takes 100 ms in a store, while the driver only forwards
-the tasks' messages."""
+"""What a task emits goes through the driver up to so many bytes, else through a file: a file takes
+100 ms in a store, while the driver only forwards the tasks' messages."""
 
 Message = tuple[str, str, bytes]
-"""What a task says: a kind (changes and late rows as Arrow streams, counts as JSON, emitted, dumped, missed, stopped, failed), a name, the rest.
+"""What a task says: a kind (changes and late rows as Arrow streams, counts as JSON, emitted,
+dumped, missed, stopped, failed), a name, the rest.
 
-A large one is spilled to a file: its kind is SPILLED, its name that of the file, and the rest is its kind and name as JSON.
+A large one is spilled to a file: its kind is SPILLED, its name that of the file, and the rest is
+its kind and name as JSON.
 """
 SPILLED = "spilled"
 Queries = pyspark.Broadcast[Any]
@@ -56,9 +62,11 @@ _Emitted = Mapping[int, Mapping[str, Sequence[pa.RecordBatch]]]
 
 @dataclass(frozen=True)
 class Work:
-    """What all tasks of one batch do. `before` and `after` name states; `snapshot` are the files of the states, by stage and partition.
+    """What all tasks of one batch do. `before` and `after` name states; `snapshot` are the files of
+    the states, by stage and partition.
 
-    `since` are the steps from the snapshot to the state before, `fresh` those that are new (none: the states are only wanted in files).
+    `since` are the steps from the snapshot to the state before, `fresh` those that are new (none:
+    the states are only wanted in files).
     """
 
     log: Address
@@ -85,7 +93,8 @@ class Work:
 
 @dataclass(frozen=True)
 class Piece:
-    """Rows that a keyed task emitted in one of its steps for one relational partition: `data`, or so many bytes of a file."""
+    """Rows that a keyed task emitted in one of its steps for one relational partition: `data`,
+    or so many bytes of a file."""
 
     step: int
     partition: int
@@ -98,7 +107,8 @@ class Piece:
 
 @dataclass
 class _Resident:
-    """The states that this process holds, by (place, stage, partition), each with its name; and the plans, by place."""
+    """The states that this process holds, by (place, stage, partition), each with its
+    name; and the plans, by place."""
 
     states: dict[tuple[str, str, int], tuple[str, Any]] = field(default_factory=dict)
     plans: dict[str, tuple[str, JobPlan]] = field(default_factory=dict)
@@ -108,8 +118,8 @@ _HERE = _Resident()
 
 
 def first_stage(queries: Queries, work: Work, tasks: Iterable[Sequence[int]]) -> Iterator[Message]:
-    """The keyed stage of the partitions that one executor has, and the queries that they evaluate over all rows; with one partition in all the
-    relational stage too."""
+    """The keyed stage of the partitions that one executor has, and the queries that they evaluate
+    over all rows; with one partition in all the relational stage too."""
     for mine in tasks:
         try:
             yield from _spilled(work, _first_stage(queries, work, mine))
@@ -118,7 +128,8 @@ def first_stage(queries: Queries, work: Work, tasks: Iterable[Sequence[int]]) ->
 
 
 def relational(queries: Queries, work: Work, tasks: Iterable[Sequence[tuple[int, Sequence[Piece]]]]) -> Iterator[Message]:
-    """The relational stage of the partitions that one executor has, each with what was emitted for it."""
+    """The relational stage of the partitions that one executor has, each
+    with what was emitted for it."""
     for mine in tasks:
         try:
             for p, pieces in mine:
@@ -128,7 +139,8 @@ def relational(queries: Queries, work: Work, tasks: Iterable[Sequence[tuple[int,
 
 
 def _spilled(work: Work, messages: Iterable[Message]) -> Iterator[Message]:
-    """Large messages are spilled to files: two JVMs would take longer to pass them on than the evaluation takes."""
+    """Large messages are spilled to files: two JVMs would take longer to pass them on
+    than the evaluation takes."""
     for kind, name, payload in messages:
         if len(payload) <= work.inline_bytes:
             yield (kind, name, payload)
@@ -139,7 +151,8 @@ def _spilled(work: Work, messages: Iterable[Message]) -> Iterator[Message]:
 
 
 def read_spilled(files: Files, messages: Iterable[Message]) -> list[Message]:
-    """The messages, those that were spilled read from their files, which are removed. Raises OSError."""
+    """The messages, those that were spilled read from their files, which
+    are removed. Raises OSError."""
     messages = list(messages)
     found = [(*json.loads(payload), files.read(name)) if kind == SPILLED else (kind, name, payload) for kind, name, payload in messages]
     files.remove_all([name for kind, name, _ in messages if kind == SPILLED])
@@ -155,10 +168,12 @@ def _first_stage(queries: Queries, work: Work, mine: Sequence[int]) -> Iterator[
     parts = {p: KeyedPartition.load(feed, plan.partitioned, _snapshot(work, f"keyed-{p}")) if p in lost else found[p] for p in own}
     whole = _whole(work, feed, plan, mine)
     lost_whole = whole is not None and whole.is_lost
-    # All processes admit the same rows to queries that have all of them broadcast; one of them says which.
+    # All processes admit the same rows to queries that have all of them
+    # broadcast; one of them says which.
     counting = not plan.partitions_rows and _is_first(plan, mine)
     yield from [("loaded", "", b"")] * (len(lost) + lost_whole)
-    # What a step emitted is numbered from the first new one: replayed steps are before 0, and most do not need what comes of them.
+    # What a step emitted is numbered from the first new one: replayed steps are before 0, and most
+    # do not need what comes of them.
     outputs: list[tuple[int, KeyedOutput]] = []
     admitted: list[Admitted] = []
     asserted: list[dict[str, pa.Table]] = []
@@ -213,7 +228,8 @@ def _whole(work: Work, feed: Feed, plan: JobPlan, mine: Sequence[int]) -> _Whole
 
 
 def _dumped_whole(work: Work, plan: JobPlan, whole: Broadcast) -> Iterator[Message]:
-    """Its state; the gate's and the dictionary's, the same in every process, come from the one with the first partition."""
+    """Its state; the gate's and the dictionary's, the same in every process, come from the one
+    with the first partition."""
     yield _dumped(work, state_name(whole.partitions), whole.stages.dump())
     if _is_first(plan, whole.partitions):
         yield _dumped(work, ADMISSION, whole.admission.dump())
@@ -225,7 +241,8 @@ def _is_first(plan: JobPlan, mine: Sequence[int]) -> bool:
 
 
 def shares(log: EventLog, feed: Feed, span: Span, mine: Sequence[int], partitions: int, *, all_rows: bool = False) -> tuple[pa.Table, list[pa.Table]]:
-    """All rows of `span` (none unless asked for), and for each of some partitions its own, in order of seq. Each file is opened once."""
+    """All rows of `span` (none unless asked for), and for each of some partitions its own, in order
+    of seq. Each file is opened once."""
     nothing = pa.Table.from_batches([], stamped_schema(feed))
     every, found = [nothing], [[nothing] for _ in mine]
     by_bucket = not all_rows and partitions <= BUCKETS
@@ -356,13 +373,15 @@ def _stepped_relational(queries: Queries, work: Work, p: int, emitted: _Emitted)
 
 
 def _taken(key: tuple[str, str, int], work: Work) -> Any:
-    """The state to continue from, if this process has it. It is removed, so that a task that fails leaves nothing behind."""
+    """The state to continue from, if this process has it. It is removed, so that a task that
+    fails leaves nothing behind."""
     name, part = _HERE.states.pop(key, ("", None))
     return part if name == work.before and not work.rewind else None
 
 
 def _forget_left_behind(work: Work) -> None:
-    """Drops states from which no task will go on: their partition is at another executor by now, or its job has no state of that kind any more."""
+    """Drops states from which no task will go on: their partition is at another executor by now, or
+    its job has no state of that kind any more."""
     left = [key for key, (name, _) in _HERE.states.items() if key[0] == work.place and name not in (work.before, work.after)]
     for key in left:
         del _HERE.states[key]
@@ -373,7 +392,8 @@ def _planned(queries: Queries, work: Work) -> tuple[Feed, JobPlan]:
     name, feed, registered, partitions = queries.value
     if _HERE.plans.get(work.place, ("", {}))[0] != name:
         _HERE.plans[work.place] = (name, job_plan(registered, feed, partitions))
-        # Spark's worker collects garbage after every task: 80 ms with all that is loaded here, 1 ms when that is set aside as permanent.
+        # Spark's worker collects garbage after every task: 80 ms with all that is loaded here, 1 ms
+        # when that is set aside as permanent.
         gc.collect()
         gc.freeze()
     return feed, _HERE.plans[work.place][1]
@@ -395,7 +415,8 @@ def _name(work: Work, what: str) -> str:
 
 
 def keys_named(plan: JobPlan, name: str) -> Keys:
-    """The queries whose changes a message with this name carries: the name of the operator, after that of the state of queries over all rows."""
+    """The queries whose changes a message with this name carries: the name of the operator, after
+    that of the state of queries over all rows."""
     state, _, operator = name.rpartition("/")
     return plan.broadcast.keys(partitions_of(state))[operator] if state else plan.partitioned[operator].keys
 
@@ -410,7 +431,8 @@ def raise_fault(kind: str, name: str, payload: bytes) -> None:
 
 
 def _fault(fault: QueryStopped | OperatorFailed) -> Message:
-    """As a message for the driver: an exception would arrive as Spark's text, after three more attempts."""
+    """As a message for the driver: an exception would arrive as Spark's text,
+    after three more attempts."""
     if isinstance(fault, QueryStopped):
         return ("stopped", "", json.dumps([*fault.key, fault.reason]).encode())
     return ("failed", fault.name, fault.reason.encode())

@@ -1,4 +1,5 @@
-"""128-bit fingerprints of rows and the set of those seen: how duplicates are found without keeping the rows.
+"""128-bit fingerprints of rows and the set of those seen: how duplicates are found
+without keeping the rows.
 
 Two different rows have the same fingerprint with a probability of about 2^-128; a thousand million
 remembered rows hold such a pair with a probability below 10^-20.
@@ -25,7 +26,8 @@ _LEAST_ROOM = 1024
 
 
 def fingerprints(rows: pa.RecordBatch, columns: Sequence[str]) -> tuple[Words, Words]:
-    """Two 64-bit words for each row: equal where the rows are equal in all `columns`, nulls included."""
+    """Two 64-bit words for each row: equal where the rows are equal in all
+    `columns`, nulls included."""
     first = np.zeros(rows.num_rows, np.uint64)
     second = np.full(rows.num_rows, np.uint64(0x243F6A8885A308D3))
     for name in columns:
@@ -68,7 +70,8 @@ def _mix_texts(first: Words, second: Words, column: pa.Array) -> None:
 
 @lru_cache(maxsize=200_000)
 def _digest(text: str) -> bytes:
-    """Entities come again in every batch: looking their digests up is three times cheaper than making them."""
+    """Entities come again in every batch: looking their digests up is three times
+    cheaper than making them."""
     return blake2b(text.encode(), digest_size=16).digest()
 
 
@@ -113,8 +116,9 @@ def _mix_pairs(first, second, pairs, codes):  # type: ignore[no-untyped-def]
 class SeenRows:
     """Fingerprints with their times in a table of open addresses.
 
-    Invariant: at most half of the places are used, so a search always ends. Entries go when `forget_before` rebuilds the table, which it does only
-    when the table has doubled since: adding n rows costs O(n) altogether.
+    Invariant: at most half of the places are used, so a search always ends. Entries go when
+    `forget_before` rebuilds the table, which it does only when the table has doubled since: adding
+    n rows costs O(n) altogether.
     """
 
     def __init__(self) -> None:

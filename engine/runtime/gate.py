@@ -1,8 +1,9 @@
 """The gate of a feed: removes late rows and exact duplicates, and sorts the rest by event time.
 
-A row is late when `t < clock - lateness`, which is a fact of the stamped row itself. Of the others, one that equals an earlier accepted row in all
-columns is a duplicate of it. It has the earlier row's `t`, so only rows with t >= watermark have to be remembered: whatever could equal an older
-one is late.
+A row is late when `t < clock - lateness`, which is a fact of the stamped row itself. Of the
+others, one that equals an earlier accepted row in all columns is a duplicate of it. It has
+the earlier row's `t`, so only rows with t >= watermark have to be remembered: whatever could
+equal an older one is late.
 """
 
 from __future__ import annotations
@@ -31,8 +32,9 @@ Bools = npt.NDArray[np.bool_]
 class Admitted:
     """The gate's result for a batch.
 
-    `accepted` are the events among its rows as they came, with their `clock`; `ready` all events that the watermark has reached now, sorted by
-    (t, seq), without it. `late` are the late rows as they came.
+    `accepted` are the events among its rows as they came, with their `clock`; `ready` all
+    events that the watermark has reached now, sorted by (t, seq), without it. `late` are
+    the late rows as they came.
     """
 
     accepted: pa.RecordBatch
@@ -42,7 +44,8 @@ class Admitted:
 
 
 class Gate:
-    """Judges the stamped rows of one feed, or of some of its entities: duplicates share their entity. Rows come in order of seq."""
+    """Judges the stamped rows of one feed, or of some of its entities: duplicates share their
+    entity. Rows come in order of seq."""
 
     def __init__(self, feed: Feed) -> None:
         self.feed = feed
@@ -51,8 +54,8 @@ class Gate:
         self._columns = row_schema(feed).names
 
     def take(self, stamped: pa.Table, watermark: int) -> Admitted:
-        """Judges `stamped` (in the columns of `stamped_schema`). `watermark` is the feed's after all partitions' rows: every row still to be
-        accepted has t >= watermark."""
+        """Judges `stamped` (in the columns of `stamped_schema`). `watermark` is the feed's after
+        all partitions' rows: every row still to be accepted has t >= watermark."""
         batch = single_batch(stamped)
         t = int64s(batch, TIME)
         late: Bools = ~np.asarray(in_time(batch, self.feed.lateness).to_numpy(zero_copy_only=False), np.bool_)
@@ -79,7 +82,8 @@ class Gate:
 
     @classmethod
     def load(cls, feed: Feed, data: bytes) -> Gate:
-        """The gate that was dumped, under the same feed or one that has more columns since: rows of before have null there. Raises ValueError."""
+        """The gate that was dumped, under the same feed or one that has more columns since: rows of
+        before have null there. Raises ValueError."""
         gate, (_, parts) = cls(feed), unpack(data)
         waiting = single_batch(table_from(parts["waiting"]))
         gate._seen, gate._waiting = SeenRows.load(parts["seen"]), Reorderer.load(feed, waiting)
@@ -99,7 +103,8 @@ class Gate:
         return gate
 
     def divided(self, partitions: int, partition_of: Callable[[pa.Array], Ints]) -> list[Gate]:
-        """Inverse of `union`: `partition_of` says where each entity belongs. Fingerprints do not say whose they are: each gate has all of them."""
+        """Inverse of `union`: `partition_of` says where each entity belongs. Fingerprints do not
+        say whose they are: each gate has all of them."""
         waiting = self._waiting.rows
         partition_of_row, gates = partition_of(waiting.column(ENTITY)), []
         for p in range(partitions):
@@ -126,8 +131,9 @@ class Gate:
 class Reorderer:
     """Keeps rows until the watermark reaches them and hands them over sorted by (t, seq).
 
-    Invariant: each waiting run is sorted by (t, seq) and not empty. Runs are merged when there are many, the smallest first, so a row is
-    moved a logarithmic number of times however small the batches are.
+    Invariant: each waiting run is sorted by (t, seq) and not empty. Runs are merged when
+    there are many, the smallest first, so a row is moved a logarithmic number of times
+    however small the batches are.
     """
 
     MAX_RUNS = 32
@@ -190,7 +196,8 @@ def empty_batch(feed: Feed) -> pa.RecordBatch:
 
 
 def widened(rows: pa.RecordBatch, feed: Feed) -> pa.RecordBatch:
-    """Rows of a state in the columns of `empty_batch`: null in those that the feed has got since."""
+    """Rows of a state in the columns of `empty_batch`: null in those that the feed has got
+    since."""
     schema, names = empty_batch(feed).schema, set(rows.schema.names)
     if rows.schema.equals(schema):
         return rows
@@ -201,7 +208,8 @@ def widened(rows: pa.RecordBatch, feed: Feed) -> pa.RecordBatch:
 def sorted_by_time(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Rows that are sorted by seq (among equal t at least) sorted by (t, seq)."""
     t = int64s(rows, TIME)
-    # Most feeds bring most batches in order: looking is cheaper than sorting, and nothing is copied.
+    # Most feeds bring most batches in order: looking is cheaper than
+    # sorting, and nothing is copied.
     if len(t) < 2 or bool((t[1:] >= t[:-1]).all()):
         return rows
     return rows.take(pa.array(np.argsort(t, kind="stable")))

@@ -18,7 +18,8 @@ Item = TypeVar("Item")
 
 
 class Runtime(Protocol):
-    """What a backtest needs of an evaluator: the Evaluator itself, or one whose partitions are elsewhere."""
+    """What a backtest needs of an evaluator: the Evaluator itself, or one whose
+    partitions are elsewhere."""
 
     def process(self, stamped: pa.Table) -> Outcome: ...
 
@@ -43,7 +44,8 @@ def evaluate(
 
 
 def read_ahead(items: Iterable[Item], depth: int = 2) -> Iterator[Item]:
-    """The same items, produced by a thread that is at most `depth` of them ahead; its exceptions are raised here.
+    """The same items, produced by a thread that is at most `depth` of them ahead; its
+    exceptions are raised here.
 
     Parsing and evaluating release the interpreter's lock most of the time, so they overlap.
     """

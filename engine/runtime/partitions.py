@@ -1,6 +1,8 @@
-"""The two halves of a feed's evaluation, each for one partition: keyed by entity, and keyed by the route of emitted rows.
+"""The two halves of a feed's evaluation, each for one partition: keyed by entity, and keyed by
+the route of emitted rows.
 
-In one process an Evaluator holds all of them; on executors each task holds one, loaded from and stored to its own bytes.
+In one process an Evaluator holds all of them; on executors each task holds one, loaded from
+and stored to its own bytes.
 """
 
 from __future__ import annotations
@@ -77,7 +79,8 @@ def as_operator_failure(name: Name) -> Iterator[None]:
 
 
 def plan_of(queries: Sequence[RegisteredQuery], feed: Feed, partitions: int, before: Plan | None = None) -> dict[Name, Running]:
-    """The plan for `queries` over so many partitions, made from the one `before` where that has the operator; their order inside it is kept.
+    """The plan for `queries` over so many partitions, made from the one `before` where that has the
+    operator; their order inside it is kept.
 
     Raises OperatorFailed.
     """
@@ -134,7 +137,8 @@ class Admission:
 
 @dataclass(frozen=True)
 class KeyedOutput:
-    """The result of a keyed partition: changes (CHANGES) and emitted rows by operator, and its gate's result."""
+    """The result of a keyed partition: changes (CHANGES) and emitted rows by
+    operator, and its gate's result."""
 
     changes: dict[Name, pa.Table]
     emitted: dict[Name, pa.RecordBatch]
@@ -158,7 +162,8 @@ class _States(ABC):
         return plan
 
     def migrate(self, plan: Plan, others: Sequence[Self] = ()) -> None:
-        """Switches to `plan`. `others` stand at the same row, have the same dictionary and are consumed."""
+        """Switches to `plan`. `others` stand at the same row, have the same
+        dictionary and are consumed."""
         parts, plan = [self, *others], self._with_stage(plan)
         self.states = {name: self._migrated(name, run, [part for part in parts if name in part.plan]) for name, run in plan.items()}
         self.plan = plan
@@ -223,7 +228,8 @@ class RelationalStates(_States):
         found = {}
         for name, run in self.plan.items():
             given = list(emitted.get(name, ()))
-            # Rows of one entity come from one keyed partition, so rows with equal (t, seq) and route keep the order in which they were emitted.
+            # Rows of one entity come from one keyed partition, so rows with equal (t, seq) and
+            # route keep the order in which they were emitted.
             rows = (merged(given) if run.relational.ordered else pa.concat_batches(given)) if given else _NOTHING_EMITTED
             with as_operator_failure(name):
                 result = run.relational.step(run.index, self.states[name], Batch(rows, dictionary), watermark)
@@ -246,7 +252,8 @@ class KeyedPartition:
         return self.admission.dictionary
 
     def take(self, stamped: pa.Table, watermark: int) -> KeyedOutput:
-        """Rows of this partition in arrival order; `watermark` is the feed's after all partitions' rows."""
+        """Rows of this partition in arrival order; `watermark` is the feed's
+        after all partitions' rows."""
         admitted, batches = self.admission.take(stamped, watermark)
         return KeyedOutput(*self.keyed.step(batches, watermark), admitted)
 
@@ -273,7 +280,8 @@ class KeyedPartition:
 
 
 class RelationalPartition:
-    """The dictionary and the relational state of every operator that has one, for a share of the routes."""
+    """The dictionary and the relational state of every operator that has one,
+    for a share of the routes."""
 
     def __init__(self, plan: Plan, dictionary: EntityDictionary | None = None) -> None:
         self.relational = RelationalStates(plan)

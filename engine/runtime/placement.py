@@ -1,4 +1,5 @@
-"""Assigns the partitions of a feed to executors, so that states stay where they are between batches."""
+"""Assigns the partitions of a feed to executors, so that states stay where
+they are between batches."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ Executor = str
 
 
 def placed(before: Mapping[int, Executor], executors: Sequence[Executor], partitions: Collection[int]) -> dict[int, Executor]:
-    """A place for each partition: where it was, unless that executor is gone or has more than its share. Empty without executors.
+    """A place for each partition: where it was, unless that executor is gone or has more than its
+    share. Empty without executors.
 
     A new executor gets partitions of the others, and no more move than necessary.
 

@@ -1,8 +1,9 @@
-"""How one feed is processed exactly once: batches of the log, state snapshots, queries that come and go, recovery.
+"""How one feed is processed exactly once: batches, snapshots, queries that come and go, recovery.
 
-Knows neither Spark nor Django. A batch is what the log has beyond the stored rows; a `Store` keeps answers and the head of the feed in one
-transaction each. After any crash the head says which rows are in the stored answers (`last_seq`) and which snapshot to continue from; everything
-after it is repeated from the log, and nothing is stored twice.
+Knows neither Spark nor Django. A batch is what the log has beyond the stored rows; a `Store` keeps
+answers and the head of the feed in one transaction each. After any crash the head says which rows
+are in the stored answers (`last_seq`) and which snapshot to continue from; everything after it is
+repeated from the log, and nothing is stored twice.
 """
 
 from __future__ import annotations
@@ -35,23 +36,25 @@ from engine.sources.eventlog import EventLog, MissingRows, Span
 from engine.sources.store import StoreUnavailable
 
 BATCH_ROWS = 400_000
-"""Rows of one batch at most, unless a single segment has more. Bounds the memory that a backlog needs, and the time until the first of its answers
-is seen; a batch of a second at full load makes what each costs by itself small."""
+"""Rows of one batch at most, unless a single segment has more. Bounds the memory that a backlog
+needs, and the time until the first of its answers is seen; a batch of a second at full load makes
+what each costs by itself small."""
 SNAPSHOT_SHARE = 0.05
-"""Snapshots take at most about this share of the time; more rows of the log are replayed after a crash instead."""
+"""Snapshots take at most about this share of the time: fewer mean a longer replay after a crash."""
 JOIN_ROWS = 50_000
-"""A new query joins when it is at most this far behind: the rest is caught up while the batches wait."""
+"""A new query joins when it is at most this far behind; the batches wait for the rest."""
 TRIES = 3
 """An operator's failure is investigated this often before the process ends."""
 AHEAD_ROWS = 10_000
-"""So many rows are evaluated while the batch before is stored. Fewer wait until it is stored, and go together with those that come meanwhile."""
+"""So many rows are evaluated while the batch before is stored. Fewer wait for more to come."""
 NO_LIMIT = sys.maxsize
 
 
 class FeedProcessor:
-    """One feed in one process. `process` and `follow` may be called from different threads; anything that raises ends its use.
+    """One feed in one process. `process` and `follow` may be called from different threads;
+    anything that raises ends its use.
 
-    With an executor for `storing`, a batch is stored by it while the next one is evaluated; without one, by `process` itself.
+    An executor for `storing` stores a batch while the next is evaluated; else `process` does.
     """
 
     def __init__(
@@ -91,10 +94,10 @@ class FeedProcessor:
         if self._stopped:
             self._store_part([])
 
-    # -- recovery -----------------------------------------------------------------------------------------------------------------
+    # -- recovery ----------------------------------------------------------------------------------
 
     def _recover(self) -> GraphEvaluator:
-        """The evaluator of `queries` as it was after `head.last_seq`; queries that cannot get there are stopped."""
+        """The evaluator of `queries` after `head.last_seq`; those that cannot are stopped."""
         tries = 0
         while True:
             try:
@@ -107,7 +110,8 @@ class FeedProcessor:
                     raise
 
     def _recovered(self, queries: Sequence[RegisteredQuery]) -> GraphEvaluator:
-        """`queries`, some of those that had joined, after `head.last_seq`: from the snapshot and the rows after it, or from the log alone."""
+        """`queries`, some of those that had joined, after `head.last_seq`: from the snapshot and
+        the rows after it, or from the log alone."""
         evaluator = self._from_snapshot(queries)
         self._replay(evaluator, self.head.last_seq + 1)
         if evaluator.position != self.head.last_seq:
@@ -158,7 +162,8 @@ class FeedProcessor:
 
     def _sweep(self) -> None:
         """Removes the states that earlier starts left."""
-        # First the files: one that a newer start makes after this look is not among them, and if it made one before, the head is no longer ours.
+        # First the files: one that a newer start makes after this look is not among them, and if it
+        # made one before, the head is no longer ours.
         left = self.snapshots.left_behind({self.head.snapshot, *self._parts()})
         if left and self.store.owns():
             self.snapshots.remove(left)
@@ -167,10 +172,11 @@ class FeedProcessor:
         """The files beside the snapshot that the evaluator's dump names."""
         return []
 
-    # -- batches ------------------------------------------------------------------------------------------------------------------
+    # -- batches -----------------------------------------------------------------------------------
 
     def process(self) -> bool:
-        """Takes the next batch; false when the log has nothing new, and everything is stored. Raises LogDamaged, MissingRows.
+        """Takes the next batch; false when the log has nothing new, and everything is stored.
+        Raises LogDamaged, MissingRows.
 
         When it returns true the answers are stored, or are being stored beside.
         """
@@ -244,10 +250,10 @@ class FeedProcessor:
                     outcomes, taken, found = [], 0, 0
         return outcomes
 
-    # -- storing ------------------------------------------------------------------------------------------------------------------
+    # -- storing -----------------------------------------------------------------------------------
 
     def _store_part(self, outcomes: Sequence[Outcome], *, ends_batch: bool = False) -> None:
-        """Begins to store what was found up to the evaluator's position, once everything before is stored."""
+        """Stores answers up to the evaluator's position, after those before."""
         now, since = time.monotonic(), self._part_since
         changes = self.store.prepare(pa.concat_tables([NOTHING, *(outcome.changes for outcome in outcomes)]))
         self._storing.settle()
@@ -269,7 +275,7 @@ class FeedProcessor:
             self._storing.settle()
             self._stopped = []
         elif self._snapshot_is_due():
-            # Answers do not wait for it; the next batch, which changes the state, waits until it is dumped.
+            # Answers do not wait for it; the next batch, which changes the state, does.
             self._storing.begin(partial(self._commit_snapshot, self._dumped()))
 
     def _commit_part(self, commit: Commit) -> None:
@@ -285,7 +291,7 @@ class FeedProcessor:
         failpoint("batch.after_commit")
 
     def _take_less(self, slow: StoreTooSlow) -> None:
-        """Continues after the last commit with fewer rows at a time. Raises `slow` when there are none to leave out."""
+        """Continues after the last commit with fewer rows a time, or raises `slow`."""
         if self._part_rows in (0, NO_LIMIT):
             raise slow
         text = Message(
@@ -299,7 +305,7 @@ class FeedProcessor:
         self._part_since = None
 
     def _settle(self) -> None:
-        """What was evaluated is stored, or the evaluator is back where that is so. Caller holds the batch lock."""
+        """What was evaluated is stored, or evaluated anew. Caller holds the batch lock."""
         try:
             self._storing.settle()
         except StoreTooSlow as slow:
@@ -308,10 +314,11 @@ class FeedProcessor:
     def _commit_snapshot(self, state: Snapshot) -> None:
         self._commit(Commit(self._with_snapshot(self.head, state), None))
 
-    # -- queries that cannot be evaluated -----------------------------------------------------------------------------------------
+    # -- queries that cannot be evaluated ----------------------------------------------------------
 
     def _give_up(self, *stopped: Stopped) -> None:
-        """Continues without these queries. The stop is stored with the next commit: a repetition reaches the same stop, or finds it stored."""
+        """Continues without these queries. The stop is stored with the next commit: a repetition
+        reaches the same stop, or finds it stored."""
         for one in stopped:
             self.queries.pop(one.key, None)
             self._stopped_ever.add(one.key)
@@ -321,7 +328,7 @@ class FeedProcessor:
             self._give_up(*orphans)
 
     def _look_into(self, failure: OperatorFailed, span: Span | None) -> bool:
-        """Stops the queries that caused the failure; False when there are none because it did not recur."""
+        """Stops the queries that caused the failure; False if it did not recur."""
         suspects = [query for query in self.queries.values() if family_of(query.specification).operator().families[0] == failure.name]
         try:
             found = failing_queries(suspects, lambda queries: self._failure(queries, span))
@@ -331,7 +338,8 @@ class FeedProcessor:
         return bool(found)
 
     def _failure(self, queries: Sequence[RegisteredQuery], span: Span | None) -> str | None:
-        """Why the operator fails with these queries alone before the end of `span`; null when it does not. Raises QueryStopped."""
+        """Why the operator fails with these queries alone before the end of `span`; null when it
+        does not. Raises QueryStopped."""
         try:
             evaluator = self._recovered(with_upstream(queries, self.queries.values()))
             if span is not None:
@@ -346,7 +354,7 @@ class FeedProcessor:
         return self._storing.since is not None
 
     def batch_seconds(self) -> float:
-        """For how long the part of a batch that is under way has been evaluated or stored; 0 between batches."""
+        """For how long the present part of a batch has been under way; 0 between batches."""
         begun = [since for since in (self._part_since, self._storing.since) if since is not None]
         return time.monotonic() - min(begun) if begun else 0.0
 
@@ -356,7 +364,8 @@ class FeedProcessor:
             if commit.head.queries is not self.head.queries:
                 self._known = {key: self._known.get(key) or self.queries[key] for key in commit.head.queries}
             if commit.head.snapshot != self.head.snapshot:
-                # Of the older ones the last stays: its head may be the one that is read while this transaction's answer is lost.
+                # Of the older ones the last stays: its head may be the one that is read while this
+                # transaction's answer is lost.
                 self.snapshots.keep_only({commit.head.snapshot, self.head.snapshot})
             self.head = commit.head
 
@@ -382,12 +391,13 @@ class FeedProcessor:
         failpoint("batch.after_snapshot")
         return replace(head, snapshot=name, snapshot_seq=state.facts["position"])
 
-    # -- queries that come and go -------------------------------------------------------------------------------------------------
+    # -- queries that come and go ------------------------------------------------------------------
 
     def follow(self) -> None:
-        """Brings the running queries to the feed's present version; returns at once when there is nothing to do.
+        """Brings the running queries to the feed's present version; returns at once if they are.
 
-        Queries that are gone stop at the next batch boundary. New ones first answer for the history, beside the batches.
+        Queries that are gone stop at the next batch boundary. New ones first answer for the
+        history, beside the batches.
         """
         version = self.store.version()
         if version == self.head.query_version:
@@ -405,7 +415,7 @@ class FeedProcessor:
             self._join(wanted, version, None)
 
     def _catch_up(self, version: int, wanted: Mapping[QueryKey, RegisteredQuery], fresh: Sequence[RegisteredQuery]) -> None:
-        """New queries join, together or, when that fails, one by one; one that cannot is stopped before it has begun."""
+        """New queries join, together or else one by one; one that cannot is stopped first."""
         try:
             self._read_history(version, wanted, fresh)
         except QueryStopped as stop:
@@ -426,7 +436,7 @@ class FeedProcessor:
     def _read_history(self, version: int, wanted: Mapping[QueryKey, RegisteredQuery], fresh: Sequence[RegisteredQuery]) -> None:
         """`fresh` answer for the history and join.
 
-        Given up, for `follow` to begin again, when the queries change meanwhile or the process is to stop.
+        Given up (`follow` begins again) when the queries change or the process is to stop.
         """
         with self._batch_lock:
             beside = self.evaluator
@@ -470,7 +480,7 @@ class FeedProcessor:
             self._stopped = [one for one in self._stopped if one not in stopped]
 
     def _join(self, queries: Mapping[QueryKey, RegisteredQuery], version: int, side: GraphEvaluator | None) -> None:
-        """From the next batch on `queries` run. `side` has caught up the new ones to the present position."""
+        """`queries` run from the next batch on. `side` has caught up the new ones to here."""
         with self._batch_lock:
             self._settle()
             running = {key: query for key, query in queries.items() if key not in self._stopped_ever}

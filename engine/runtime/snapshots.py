@@ -1,7 +1,9 @@
-"""Snapshots of states: files in a folder, or in a store that all machines reach (decision 40), each with its digest inside.
+"""Snapshots of states: files in a folder, or in a store that all machines reach (decision 40),
+each with its digest inside.
 
-A process gives its files names that no other has, and puts each whole. What makes a file count is that the head of the feed names it, in a
-transaction; a file that no head names is an orphan of a process that died.
+A process gives its files names that no other has, and puts each whole. What makes a file
+count is that the head of the feed names it, in a transaction; a file that no head names is an
+orphan of a process that died.
 """
 
 from __future__ import annotations
@@ -20,12 +22,14 @@ DIGEST_BYTES = 32
 
 
 class SnapshotUnusable(RuntimeError):
-    """A snapshot that is missing, cut off or altered; the text says which. Its state has to be rebuilt from the log."""
+    """A snapshot that is missing, cut off or altered; the text says which. Its state has
+    to be rebuilt from the log."""
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """`data` is the evaluator's own; `facts` says what it belongs to (position), and the files of its parts if it has some elsewhere."""
+    """`data` is the evaluator's own; `facts` says what it belongs to (position), and the files of
+    its parts if it has some elsewhere."""
 
     facts: Mapping[str, Any]
     data: bytes
@@ -37,7 +41,8 @@ class Snapshot:
 
 
 class StateFiles:
-    """The files of one feed's states in one folder, among them those of this process, which have its mark in their names."""
+    """The files of one feed's states in one folder, among them those of this process, which
+    have its mark in their names."""
 
     def __init__(self, files: Files) -> None:
         self.files, self._mark = files, uuid.uuid4().hex
@@ -58,7 +63,8 @@ class StateFiles:
         self._adopted -= gone
 
     def left_behind(self, names: Collection[str]) -> list[str]:
-        """What is there from other starts beside `names`: a later one's too, if there is one by now."""
+        """What is there from other starts beside `names`: a later one's
+        too, if there is one by now."""
         return [name for name in self.files.names() if not self._has_mark(name) and name not in names]
 
     def remove(self, names: Iterable[str]) -> None:

@@ -1,6 +1,8 @@
-"""Spark around the evaluator: the session, and the streaming query whose micro-batches drive all feeds of a job.
+"""Spark around the evaluator: the session, and the streaming query whose micro-batches
+drive all feeds of a job.
 
-Exactly-once does not rest on Spark: which rows come next is a fact of the log and of the head row in the database.
+Exactly-once does not rest on Spark: which rows come next is a fact of the log and of the
+head row in the database.
 """
 
 from __future__ import annotations
@@ -24,16 +26,18 @@ from engine.runtime import spark_classes
 logger = logging.getLogger(__name__)
 
 MICRO_BATCH_S = 300.0
-"""The length of a micro-batch, as in Spark's real-time mode: between two of them Spark takes 100 ms when warm and a second in a JVM's first minute
-(offsets, planning, the commit), and all rows would wait."""
+"""The length of a micro-batch, as in Spark's real-time mode: between two of them Spark
+takes 100 ms when warm and a second in a JVM's first minute (offsets, planning, the
+commit), and all rows would wait."""
 JVM_OPTIONS = [
     "-XX:+UseSerialGC", "-XX:MinHeapFreeRatio=10", "-XX:MaxHeapFreeRatio=25", "-XX:ReservedCodeCacheSize=96m", "-XX:MaxDirectMemorySize=512m",
     "-Xss1m",
 ]  # fmt: skip
 DRIVER_OPTIONS = [*JVM_OPTIONS, "-XX:CICompilerCount=2"]
 EXECUTOR_OPTIONS = [*JVM_OPTIONS, "-XX:TieredStopAtLevel=1"]
-"""An executor's JVM does little but pass on what Python says. With both compilers two of them took 6.3 s of processor time a million rows in
-the first three million rows and 0.44 s in the next; with the first compiler alone 1.3 s and 0.29 s."""
+"""An executor's JVM does little but pass on what Python says. With both compilers two of them took
+6.3 s of processor time a million rows in the first three million rows and 0.44 s in the next; with
+the first compiler alone 1.3 s and 0.29 s."""
 PROJECT = Path(__file__).resolve().parents[2]
 FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
@@ -45,12 +49,14 @@ def settings(cores: int, *, memory: str = "1g") -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        # Clients of the driver's ports need a secret on this machine too; on one machine Spark makes it up.
+        # Clients of the driver's ports need a secret on this machine too; on one
+        # machine Spark makes it up.
         "spark.authenticate": "true",
         "spark.network.crypto.enabled": "true",
         "spark.driver.memory": memory,
-        # The heap is small and batches are short; the default would take a heap's share of every core for collecting.
-        # What the heap does not need between batches goes back; code and threads are bounded too.
+        # The heap is small and batches are short; the default would take a heap's share of
+        # every core for collecting. What the heap does not need between batches goes back; code
+        # and threads are bounded too.
         "spark.driver.extraJavaOptions": " ".join([*DRIVER_OPTIONS, *spark_classes.reading()]),
         "spark.executor.extraJavaOptions": " ".join([*EXECUTOR_OPTIONS, *spark_classes.reading()]),
         "spark.sql.shuffle.partitions": str(cores),
@@ -60,26 +66,30 @@ def settings(cores: int, *, memory: str = "1g") -> dict[str, str]:
         "spark.python.unix.domain.socket.enabled": "true",
         # A batch of 1,000 rows in 79 ms instead of 136 ms.
         "spark.sql.streaming.checkpointFileManagerClass": FILE_MANAGER,
-        # Without a second file of check sums beside each of the checkpoint's small ones: a damaged checkpoint is replaced, never trusted.
+        # Without a second file of check sums beside each of the checkpoint's small ones: a damaged
+        # checkpoint is replaced, never trusted.
         "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
         "spark.sql.streaming.minBatchesToRetain": "20",
         "spark.sql.streaming.stopTimeout": "10s",
         "spark.sql.streaming.numRecentProgressUpdates": "5",
         "spark.sql.streaming.metricsEnabled": "false",
-        # A Python worker without a sign of life for this long hangs: it is killed, and its task retried.
+        # A Python worker without a sign of life for this long hangs: it is
+        # killed, and its task retried.
         "spark.sql.execution.pyspark.udf.idleTimeoutSeconds": "240",
         "spark.sql.execution.pyspark.udf.killOnIdleTimeout": "true",
         "spark.cleaner.periodicGC.interval": "15min",
-        # An executor has one core, so one Python worker: a state that was made there is found there. A task waits for its executor while that has
-        # others of the same batch to do; elsewhere it would have to begin at the last snapshot.
+        # An executor has one core, so one Python worker: a state that was made there is found
+        # there. A task waits for its executor while that has others of the same batch to do;
+        # elsewhere it would have to begin at the last snapshot.
         "spark.executor.cores": "1",
         "spark.locality.wait": "10s",
     }
 
 
 def reached_at(host: str, secret: str) -> dict[str, str]:
-    """Settings of a driver that workers on other machines reach as `host`, if they know the secret. Raises ValueError without one."""
+    """Settings of a driver that workers on other machines reach as `host`, if they know the secret.
+    Raises ValueError without one."""
     if not secret:
         raise ValueError("a driver that other machines reach needs a secret (VEDETTE_SPARK_SECRET)")
     return {
@@ -92,13 +102,15 @@ def reached_at(host: str, secret: str) -> dict[str, str]:
 
 
 def local_master(cores: int) -> str:
-    """This machine alone, four tries a task: with a single one a killed Python worker ended the whole query."""
+    """This machine alone, four tries a task: with a single one a killed Python
+    worker ended the whole query."""
     return f"local[{cores},4]"
 
 
 def local_cluster(executors: int, folder: Path, *, memory_mb: int = 512) -> tuple[str, dict[str, str]]:
-    """The master and its settings of a cluster on this machine: so many executors, each a process with one core and so one Python worker, which keeps
-    the states of its partitions. `folder` is for what they write beside."""
+    """The master and its settings of a cluster on this machine: so many executors, each a process
+    with one core and so one Python worker, which keeps the states of its partitions. `folder` is
+    for what they write beside."""
     os.environ.update(SPARK_WORKER_DIR=str(folder))
     extra = {
         "spark.authenticate.secret": secrets.token_hex(16),
@@ -131,10 +143,12 @@ def jvm_ended(spark: SparkSession) -> bool:
 
 
 class LogStream:
-    """The one streaming query of a job. In each of its micro-batches `take` evaluates what the logs have, and what comes meanwhile.
+    """The one streaming query of a job. In each of its micro-batches `take` evaluates what the logs
+    have, and what comes meanwhile.
 
-    Spark does not choose the rows (decision 21): `take` finds what each log has beyond the stored rows. So Spark's checkpoint may be empty at
-    each start, and its source does nothing but count. `take` gets the length of the micro-batch; what it raises ends the query.
+    Spark does not choose the rows (decision 21): `take` finds what each log has beyond the stored
+    rows. So Spark's checkpoint may be empty at each start, and its source does nothing but count.
+    `take` gets the length of the micro-batch; what it raises ends the query.
     """
 
     def __init__(self, spark: SparkSession, folder: Path, take: Callable[[float], None]) -> None:

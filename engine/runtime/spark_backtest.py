@@ -1,4 +1,5 @@
-"""`backtest --runtime spark`: a file through Spark's workers, partition by partition, as a job on a cluster evaluates it."""
+"""`backtest --runtime spark`: a file through Spark's workers, partition by partition, as a job
+on a cluster evaluates it."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ SNAPSHOT_BATCHES = 8
 
 
 class SparkEvaluator:
-    """An `engine.runtime.local.Runtime` whose rows are evaluated by Spark's workers. `close` ends the session it started."""
+    """An `engine.runtime.local.Runtime` whose rows are evaluated by Spark's workers. `close`
+    ends the session it started."""
 
     def __init__(self, spark: SparkSession, feed: Feed, folder: Path, spread: ExecutorsEvaluator, *, batch_rows: int, own: bool) -> None:
         self.spark, self.feed, self.folder, self.spread, self.batch_rows, self.own_session = spark, feed, folder, spread, batch_rows, own
@@ -50,7 +52,8 @@ class SparkEvaluator:
         batch_rows: int | None = None,
         spark: SparkSession | None = None,
     ) -> SparkEvaluator:
-        """Starts a cluster on this machine, with an executor for each partition, unless a session is given. Batches are as large as a job's."""
+        """Starts a cluster on this machine, with an executor for each partition, unless a session
+        is given. Batches are as large as a job's."""
         folder, partitions, own = Path(tempfile.mkdtemp(prefix="vedette-backtest-")), max(partitions, 1), spark is None
         executors = min(partitions, EXECUTORS)
         if spark is None:

@@ -1,7 +1,9 @@
-"""Spark's classes as a JVM takes them over at once: `make setup` has one read and verify them, and write what came of it to a file.
+"""Spark's classes as a JVM takes them over at once: `make setup` has one read and verify them, and
+write what came of it to a file.
 
-From a start to the first micro-batch a job's JVM takes 11.5 s of processor time, and 7.2 s with the file (4.0 s with the first compiler alone).
-A JVM that did not write the file (another version), or whose class path is another, says so and starts without it.
+From a start to the first micro-batch a job's JVM takes 11.5 s of processor time, and 7.2 s with the
+file (4.0 s with the first compiler alone). A JVM that did not write the file (another version), or
+whose class path is another, says so and starts without it.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ FOLDER = Path(sys.prefix)
 ARCHIVE = "spark.jsa", "-XX:ArchiveClassesAtExit={}", "-XX:SharedArchiveFile={}"
 CACHE = "spark.aot", "-XX:AOTCacheOutput={}", "-XX:AOTCache={}"
 FIRST_WITH_CACHE = 25
-"""The version of Java that writes a cache in one run. Older ones write archives, if they came with one of Java's own classes."""
+"""The version of Java that writes a cache in one run. Older ones write archives, if they came with
+one of Java's own classes."""
 
 
 def writing(version: int) -> tuple[Path, str]:

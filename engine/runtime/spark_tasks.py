@@ -1,6 +1,7 @@
 """Spark tasks that prefer executors by name, for which PySpark has no call.
 
-`SparkContext.makeRDD` of the JVM takes preferred locations, as Spark's own Kafka source gives them; `executor_<host>_<id>` names one executor.
+`SparkContext.makeRDD` of the JVM takes preferred locations, as Spark's own Kafka source gives them;
+`executor_<host>_<id>` names one executor.
 """
 
 from __future__ import annotations
@@ -32,14 +33,16 @@ class Tasks:
         self._scala: Any = self._context._jsc.sc()
 
     def executors(self) -> list[Executor]:
-        """As places that tasks may prefer, sorted; none in one JVM, whose workers cannot be named."""
+        """As places that tasks may prefer, sorted; none in one JVM, whose workers cannot be
+        named."""
         hosts = {address.rpartition(":")[0] for address in self._scala.getExecutorMemoryStatus().keys().mkString(" ").split()}
         scheduler = self._scala.taskScheduler()
         alive = {host: scheduler.getExecutorsAliveOnHost(host) for host in hosts}
         return sorted(f"executor_{host}_{one}" for host, some in alive.items() if some.isDefined() for one in some.get().mkString(" ").split())
 
     def run(self, act: Callable[[Iterable[Any]], Iterable[Answer]], given: Sequence[tuple[Executor | None, Any]]) -> list[Answer]:
-        """The results of `act` for each of `given`, one task each, at its executor if there is one. Raises Spark's errors."""
+        """The results of `act` for each of `given`, one task each, at its executor if there is
+        one. Raises Spark's errors."""
         rows = self._list()
         for place, one in given:
             wanted = self._list()

@@ -1,4 +1,5 @@
-"""How many rows are evaluated and stored at a time: memory stays bounded, whatever a query finds."""
+"""How many rows are evaluated and stored at a time: memory stays bounded, whatever a query
+finds."""
 
 from __future__ import annotations
 
@@ -11,11 +12,13 @@ STEP_ROWS = 65_536
 COMMIT_ANSWERS = 100_000
 """A batch that finds more is stored in several transactions, of about so many answers each."""
 MOST_ANSWERS = 250_000
-"""A query that finds more in one step is stopped: its answers alone would take a quarter of a gigabyte before they are stored."""
+"""A query that finds more in one step is stopped: its answers alone would take a quarter of a
+gigabyte before they are stored."""
 
 
 def bounded(outcome: Outcome, rows: int) -> Outcome:
-    """The outcome of a step of `rows` rows, checked. Raises QueryStopped when one query found more than MOST_ANSWERS."""
+    """The outcome of a step of `rows` rows, checked. Raises QueryStopped when one query
+    found more than MOST_ANSWERS."""
     if outcome.changes.num_rows > MOST_ANSWERS:
         counted = outcome.changes.group_by(["query", "version"]).aggregate([([], "count_all")]).sort_by([("count_all", "descending")])
         most = counted.slice(0, 1).to_pylist()[0]

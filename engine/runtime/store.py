@@ -1,4 +1,5 @@
-"""The stored results of a feed's processing: its answers, and the head that says which rows are in them."""
+"""The stored results of a feed's processing: its answers, and the head that
+says which rows are in them."""
 
 from __future__ import annotations
 
@@ -18,12 +19,14 @@ NOTHING: pa.Table = ANSWERS.empty_table()
 
 
 class StoreTooSlow(RuntimeError):
-    """What a commit holds is too much to be stored in the time that a transaction has; nothing of it was stored."""
+    """What a commit holds is too much to be stored in the time that a transaction has;
+    nothing of it was stored."""
 
 
 @dataclass(frozen=True)
 class Head:
-    """How far the feed has been processed, as stored with the answers. `queries` are those that have joined."""
+    """How far the feed has been processed, as stored with the answers. `queries`
+    are those that have joined."""
 
     epoch: int
     checkpoint: int = 0
@@ -45,7 +48,8 @@ class Stopped:
 
 @dataclass(frozen=True)
 class Commit:
-    """One transaction: what a batch found (`batch` is its number) or a part of it, or what happened between two batches (`batch` null).
+    """One transaction: what a batch found (`batch` is its number) or a part of it, or what happened
+    between two batches (`batch` null).
 
     `changes` are as the store has prepared them.
     """
@@ -61,7 +65,8 @@ class Commit:
 
 
 class Store(Protocol):
-    """The store of answers and heads. Raises errors that make continuing impossible (a newer epoch, a database that stays away)."""
+    """The store of answers and heads. Raises errors that make continuing impossible (a newer epoch,
+    a database that stays away)."""
 
     def open(self) -> Head:
         """The feed's head, taken over for this epoch."""
@@ -79,10 +84,12 @@ class Store(Protocol):
         """Queries that have joined, in the order of `keys`; one that exists no more is left out."""
 
     def prepare(self, changes: pa.Table) -> Sequence[Any]:
-        """`changes` (ANSWERS schema) as `commit` takes them: what can be done beside another commit."""
+        """`changes` (ANSWERS schema) as `commit` takes them: what can be
+        done beside another commit."""
 
     def commit(self, commit: Commit) -> bool:
-        """Stores it with the new head, or nothing; False when the batch had been stored before. Raises StoreTooSlow."""
+        """Stores it with the new head, or nothing; False when the batch had been stored
+        before. Raises StoreTooSlow."""
 
     def catching_up(self, report: Mapping[str, Any]) -> None:
         """How far new queries have read the history; empty when none is reading."""

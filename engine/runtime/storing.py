@@ -9,9 +9,11 @@ from typing import Any
 
 
 class Storing:
-    """What is stored of one feed, in order: each thing after the one before, and only if that succeeded.
+    """What is stored of one feed, in order: each thing after the one before,
+    and only if that succeeded.
 
-    With an executor it is stored beside the caller, who calls `settle` before giving it more than belongs together; without one, at once.
+    With an executor it is stored beside the caller, who calls `settle` before giving it more than
+    belongs together; without one, at once.
     """
 
     def __init__(self, executor: Executor | None) -> None:
@@ -21,7 +23,8 @@ class Storing:
         self._since = 0.0
 
     def begin(self, act: Callable[[], None]) -> None:
-        """Has `act` called. The executor may be shared: it begins in the order of the calls, so that no feed waits for one that waits for it."""
+        """Has `act` called. The executor may be shared: it begins in the order of the calls, so
+        that no feed waits for one that waits for it."""
         before = self._under_way[-1:]
 
         def after() -> None:
@@ -41,7 +44,8 @@ class Storing:
 
     @property
     def since(self) -> float | None:
-        """When the first of what is under way began (`time.monotonic`); null when everything is stored."""
+        """When the first of what is under way began (`time.monotonic`); null
+        when everything is stored."""
         return self._since if any(not one.done() for one in list(self._under_way)) else None
 
 

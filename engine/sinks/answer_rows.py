@@ -1,4 +1,5 @@
-"""The one form in which an answer leaves: in frames, over the API, in files and to brokers (ARCHITECTURE.md, WebSocket)."""
+"""The one form in which an answer leaves: in frames, over the API, in files and to brokers
+(ARCHITECTURE.md, WebSocket)."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ class EvidenceItem(TypedDict):
 
 
 class AnswerFields(TypedDict):
-    """All but query and evidence. `id`: the natural key in hexadecimal digits; `cut`: it ends where the job left its version, which had it open."""
+    """All but query and evidence. `id`: the natural key in hexadecimal digits; `cut`: it ends where
+    the job left its version, which had it open."""
 
     id: str
     version: int
@@ -71,7 +73,8 @@ class AnswerRow(AnswerFields):
 
 
 def answer_row(answer: Answer, *, weight: int, backfill: bool, detected_at: int, left_at: int | None = None) -> AnswerRow:
-    """All but the evidence, which a fact has as text. `left_at`: when the job left the answer's version; it ends there if it was open."""
+    """All but the evidence, which a fact has as text. `left_at`: when the job left the answer's
+    version; it ends there if it was open."""
     is_cut = answer.end is None and left_at is not None
     return {
         "id": bytes(answer.key).hex(),

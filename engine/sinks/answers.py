@@ -1,6 +1,8 @@
-"""Final answers into a file: signed changes summed, sorted, written as Parquet, CSV or JSON lines (specification 6 and 7).
+"""Final answers into a file: signed changes summed, sorted, written as Parquet, CSV or JSON
+lines (specification 6 and 7).
 
-Changes are kept as sorted runs, on disk when they are many, retractions too: in the sorted rows the changes of one fact follow each other.
+Changes are kept as sorted runs, on disk when they are many, retractions too: in the sorted rows the
+changes of one fact follow each other.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ FORMATS = (".parquet", ".csv", ".jsonl")
 
 
 class UnbalancedRetraction(RuntimeError):
-    """Something was retracted that had not been asserted: an operator broke the law of signed changes."""
+    """Something was retracted that had not been asserted: an operator broke
+    the law of signed changes."""
 
 
 class AnswerFile:
@@ -101,7 +104,8 @@ def _first_rows(rows: pa.Table) -> npt.NDArray[np.int64]:
 
 
 def _summed(rows: pa.Table) -> pa.Table:
-    """As many rows of each fact as its weights' sum; of those that asserted it, the last ones. Raises UnbalancedRetraction."""
+    """As many rows of each fact as its weights' sum; of those that asserted it, the last ones.
+    Raises UnbalancedRetraction."""
     weights = rows.column("weight").to_numpy()
     if (weights == 1).all():
         return rows

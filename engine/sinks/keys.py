@@ -1,4 +1,5 @@
-"""The natural key of a stored fact: computed again from the same input, a fact finds its own row."""
+"""The natural key of a stored fact: computed again from the same input, a fact finds its own
+row."""
 
 from __future__ import annotations
 
@@ -16,17 +17,30 @@ def natural_key(
 ) -> bytes:
     """16 bytes that identify a fact on its feed.
 
-    A fact made of events (`evidence`: their positions in the log) is identified by them, and by its end where that never comes later; an
-    interval of interval algebra (`evidence` None) by its start, so that closing or revising it updates the same row. The evidence of REVISED ones
-    is revised too: it says nothing of which interval it is.
+    A fact made of events (`evidence`: their positions in the log) is identified by them, and by its
+    end where that never comes later; an interval of interval algebra (`evidence` None) by its
+    start, so that closing or revising it updates the same row. The evidence of REVISED ones is
+    revised too: it says nothing of which interval it is.
 
-    >>> natural_key("7", 1, "near", ["a"], None, 5, None, None) == natural_key("7", 1, "near", ["a"], None, 5, 9, None)
+    >>> (
+    ...     natural_key("7", 1, "near", ["a"], None, 5, None, None)
+    ...     == natural_key("7", 1, "near", ["a"], None, 5, 9, None)
+    ... )
     True
-    >>> natural_key("7", 1, "match", ["a"], None, 5, None, [1]) == natural_key("7", 1, "match", ["a"], None, 5, 9, [1])
+    >>> (
+    ...     natural_key("7", 1, "match", ["a"], None, 5, None, [1])
+    ...     == natural_key("7", 1, "match", ["a"], None, 5, 9, [1])
+    ... )
     True
-    >>> natural_key("7", 1, "met", ["a", "b"], None, 5, None, [1, 2]) == natural_key("7", 1, "met", ["a", "b"], None, 5, 9, [3, 4])
+    >>> (
+    ...     natural_key("7", 1, "met", ["a", "b"], None, 5, None, [1, 2])
+    ...     == natural_key("7", 1, "met", ["a", "b"], None, 5, 9, [3, 4])
+    ... )
     True
-    >>> natural_key("7", 1, "in", ["a"], None, 5, 5, [1, 2]) == natural_key("7", 1, "in", ["a"], None, 5, 5, [1, 3])
+    >>> (
+    ...     natural_key("7", 1, "in", ["a"], None, 5, 5, [1, 2])
+    ...     == natural_key("7", 1, "in", ["a"], None, 5, 5, [1, 3])
+    ... )
     False
     """
     text = f"{quoted(query)},{version},{quoted(kind)},{texts(entities)},{text_or_null(value)},{start}"

@@ -1,4 +1,5 @@
-"""Parts of JSON texts, as `json.dumps` writes them without spaces: for hundreds of thousands of small ones, an encoder for each costs most."""
+"""Parts of JSON texts, as `json.dumps` writes them without spaces: for hundreds of thousands of
+small ones, an encoder for each costs most."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Appends to a log before they are written: those that wait for their turn, the decisions about them, and what a segment records of each."""
+"""Appends to a log before they are written: those that wait for their turn, the decisions about
+them, and what a segment records of each."""
 
 from __future__ import annotations
 
@@ -21,9 +22,11 @@ GROUP_ROWS = 250_000
 
 @dataclass(frozen=True)
 class Appended:
-    """Rows `first_seq` to `last_seq` (inclusive) of the log; `last_seq = first_seq - 1` when there were none.
+    """Rows `first_seq` to `last_seq` (inclusive) of the log;
+    `last_seq = first_seq - 1` when there were none.
 
-    `repeated`: the log has an earlier append with the same key; nothing was written now. `note` is what is kept beside the rows.
+    `repeated`: the log has an earlier append with the same key; nothing was written now. `note` is
+    what is kept beside the rows.
     """
 
     first_seq: int
@@ -34,7 +37,8 @@ class Appended:
 
 @dataclass(frozen=True)
 class End:
-    """Where an append begins: the feed's clock there (null in an empty log), and for how many milliseconds nothing has been appended."""
+    """Where an append begins: the feed's clock there (null in an empty log), and for how many
+    milliseconds nothing has been appended."""
 
     clock: int | None
     silent_ms: int
@@ -46,7 +50,8 @@ Admit = Callable[[pa.Table, End], tuple[pa.Table, Mapping[str, Any]]]
 
 @dataclass(frozen=True)
 class Entry:
-    """One append as recorded in its segment: its rows `[first_seq, first_seq + rows)`, and the caller's note."""
+    """One append as recorded in its segment: its rows
+    `[first_seq, first_seq + rows)`, and the caller's note."""
 
     first_seq: int
     rows: int
@@ -83,7 +88,8 @@ class Admitted:
     answers: list[Appended]
 
     def stamped(self, max_t: int | None) -> tuple[pa.Table, int]:
-        """The rows as stored in the log after one whose clock is `max_t`, and the clock after them."""
+        """The rows as stored in the log after one whose clock is `max_t`,
+        and the clock after them."""
         rows = self.rows[0] if len(self.rows) == 1 else pa.concat_tables(self.rows)
         first_seq = self.entries[0].first_seq
         stamper = Stamper(first_seq) if max_t is None else Stamper(first_seq, max_t)
@@ -106,7 +112,8 @@ def notes_of(entries: Sequence[Entry]) -> bytes:
 
 
 def group_size(queue: Sequence[Waiting]) -> int:
-    """How many of the first waiting appends go into one segment: at least one, all of one schema."""
+    """How many of the first waiting appends go into one segment: at least one, all of one
+    schema."""
     rows = 0
     for position, waiting in enumerate(queue):
         rows += waiting.rows.num_rows

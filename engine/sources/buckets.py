@@ -1,8 +1,10 @@
-"""Rows of large segments grouped by a hash of their entity, so that a reader of some entities reads only their row groups.
+"""Rows of large segments grouped by a hash of their entity, so that a reader of some entities
+reads only their row groups.
 
-An entity has one of BUCKETS buckets, by the CRC-32 of its name. A segment of many rows is written with a row group for each group of buckets, the
-rows of a group in order of seq; its metadata says how many groups there are. A segment of few rows is one group, in order: decoding it costs less
-than the groups would.
+An entity has one of BUCKETS buckets, by the CRC-32 of its name. A segment of many rows is
+written with a row group for each group of buckets, the rows of a group in order of seq; its
+metadata says how many groups there are. A segment of few rows is one group, in order: decoding
+it costs less than the groups would.
 """
 
 from __future__ import annotations
@@ -22,16 +24,18 @@ from engine.model.columns import ENTITY, SEQ
 
 BUCKETS = 64
 GROUPS = b"vedette.groups"
-"""Key of a segment's metadata: into how many groups its rows were put; missing where they are in order."""
+"""Key of a segment's metadata: into how many groups its rows were put;
+missing where they are in order."""
 LEAST_ROWS = 65_536
-"""Smaller segments are not grouped. Measured (docs/decisions/0021): a million rows cost 0.3 s more to write and 0.03 s more to read whole, and a task
-of 16 saves 0.07 to 0.12 s."""
+"""Smaller segments are not grouped. Measured (docs/decisions/0021): a million rows cost 0.3 s more
+to write and 0.03 s more to read whole, and a task of 16 saves 0.07 to 0.12 s."""
 GROUP_ROWS = 4_096
 """The approximate minimum of rows in a group: below it the row group costs more than its rows."""
 
 
 def group_count(rows: int) -> int:
-    """Into how many groups a segment's rows are put: a power of two up to BUCKETS, so that each bucket is in one.
+    """Into how many groups a segment's rows are put: a power of two up to BUCKETS, so
+    that each bucket is in one.
 
     >>> [group_count(rows) for rows in (10, 65_535, 65_536, 200_000, 1_000_000)]
     [1, 1, 16, 32, 64]
@@ -50,8 +54,8 @@ def grouped(rows: pa.Table, groups: int) -> list[pa.Table]:
 
 
 def write_rows(where: Path | BytesIO, rows: pa.Table) -> None:
-    """The file of a live segment: rows in order of seq, grouped when they are many. It is read a few times: fast to write counts more
-    than small."""
+    """The file of a live segment: rows in order of seq, grouped when they are many. It is read a
+    few times: fast to write counts more than small."""
     groups = group_count(rows.num_rows)
     if groups > 1:
         rows = rows.replace_schema_metadata({**(rows.schema.metadata or {}), GROUPS: str(groups)})
@@ -85,7 +89,8 @@ def groups_of(file: pq.ParquetFile) -> int:
 
 
 def rows_of(file: pq.ParquetFile, columns: Sequence[str] | None = None, buckets: Collection[int] | None = None) -> pa.Table:
-    """The file's rows in order of seq: all, or at least those of some buckets. The table has `seq` for any `columns`."""
+    """The file's rows in order of seq: all, or at least those of some buckets. The table
+    has `seq` for any `columns`."""
     groups = groups_of(file)
     names = None if columns is None else [*columns, *([] if SEQ in columns else [SEQ])]
     if groups == 1:

@@ -1,7 +1,8 @@
 """Compaction of the settled part of an event log, and its retention.
 
-Order makes it safe beside writers and readers: the larger file is complete and visible before any of its parts goes, and parts go
-oldest first. A crash between leaves overlaps, which readers ignore and the next run removes.
+Order makes it safe beside writers and readers: the larger file is complete and visible before any
+of its parts goes, and parts go oldest first. A crash between leaves overlaps, which readers ignore
+and the next run removes.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ SEGMENT_ROWS = 1_000_000
 GROUP_ROWS = 65_536
 """Row groups: readers skip whole ones by their times."""
 FAN_IN = 8
-"""This many small neighbours in history are joined to one: each row is rewritten a handful of times, not with every run."""
+"""This many small neighbours in history are joined to one: each row is rewritten a handful of
+times, not with every run."""
 
 
 class Folders(Protocol):
@@ -105,7 +107,8 @@ def runs(segments: Sequence[Segment]) -> Iterator[list[Segment]]:
 
 
 def _merge(log: Folders, parts: Sequence[Segment]) -> None:
-    """One history file for `parts`, which are then removed. Parts with other column types get separate files."""
+    """One history file for `parts`, which are then removed. Parts with other column
+    types get separate files."""
     assert all(a.next_seq == b.first_seq for a, b in pairwise(parts))
     schema = common_schema(parts)
     if schema is None:

@@ -1,7 +1,8 @@
 """CSV taken apart into records: lines, except that a cell in quotes may hold line breaks.
 
-Blocks whose quotes stand as RFC 4180 has them are left whole, for Arrow to read. In others Python's reader takes one record after the other:
-a line that is no record costs none of those after it. Where a record ends does not depend on how the text is divided into blocks.
+Blocks whose quotes stand as RFC 4180 has them are left whole, for Arrow to read. In others Python's
+reader takes one record after the other: a line that is no record costs none of those after it.
+Where a record ends does not depend on how the text is divided into blocks.
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ from engine.sources.lines import LINE_BYTES, TOO_LONG, has_longer_line, is_utf8,
 
 Ints = npt.NDArray[np.int64]
 MAX_LINES = 1000
-"""The maximum number of lines of a record, besides LINE_BYTES bytes: after a stray quote the rest of the file is not lost."""
+"""The maximum number of lines of a record, besides LINE_BYTES bytes: after a stray quote the
+rest of the file is not lost."""
 MAX_UNCLOSED_QUOTES = 100
-"""The number of unclosed quotes that are looked up in the following lines; after them, cells of the text end with their line."""
+"""The number of unclosed quotes that are looked up in the following lines; after them, cells of the
+text end with their line."""
 NOT_UTF8 = Message("the line is not UTF-8")
 OPEN_QUOTE = Message("a quote is opened and not closed")
 csv.field_size_limit(1 << 20)
@@ -29,7 +32,8 @@ csv.field_size_limit(1 << 20)
 
 @dataclass(frozen=True)
 class Record:
-    """A record: the line where it begins, its text (if unreadable, only its first line), its cells or its fault."""
+    """A record: the line where it begins, its text (if unreadable, only its first
+    line), its cells or its fault."""
 
     line: int
     text: str
@@ -39,7 +43,8 @@ class Record:
 
 @dataclass(frozen=True)
 class Block:
-    """Whole records and the number of their first line. `records` are given where Arrow would not take the block apart in the same way."""
+    """Whole records and the number of their first line. `records` are given where Arrow would not
+    take the block apart in the same way."""
 
     data: bytes
     line: int
@@ -78,7 +83,8 @@ def _is_longer(data: bytes) -> bool:
 
 
 def _plain_end(block: bytes, delimiter: str, most_lines: int) -> int | None:
-    """How much of the block are whole records that Arrow reads as Python does; null when some are not."""
+    """How much of the block are whole records that Arrow reads as Python
+    does; null when some are not."""
     if (
         not delimiter.isascii()
         or (b"\r" in block and block.count(b"\r") != block.count(b"\r\n"))
@@ -172,7 +178,8 @@ class _Reader:
         return MAX_LINES if self.unclosed_quotes < MAX_UNCLOSED_QUOTES else 1
 
     def read(self, block: bytes, first_line: int, is_last: bool) -> tuple[list[Record], int]:
-        """The block's records, and the start of a record that continues after the block; empty lines are no records."""
+        """The block's records, and the start of a record that continues after the block;
+        empty lines are no records."""
         lines = block.split(b"\n")
         if not lines[-1]:
             lines.pop()
@@ -192,7 +199,8 @@ class _Reader:
         return records, len(block)
 
     def _record(self, lines: Sequence[bytes], at: int, first_line: int) -> tuple[Record, int]:
-        """(the record that begins here, its number of lines: none if it continues after the last)."""
+        """(the record that begins here, its number of lines: none if it
+        continues after the last)."""
         line = first_line + at
         shown = lines[at][:LINE_BYTES].decode(errors="replace").rstrip("\r")
         if len(lines[at]) > LINE_BYTES:

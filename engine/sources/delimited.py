@@ -1,6 +1,8 @@
-"""CSV with a header line: typed by Arrow where that gives what reading record by record gives, at a tenth of the time.
+"""CSV with a header line: typed by Arrow where that gives what reading record by record
+gives, at a tenth of the time.
 
-A field in quotes may hold delimiters, doubled quotes and line breaks. An empty field is a missing value.
+A field in quotes may hold delimiters, doubled quotes and line breaks. An empty
+field is a missing value.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ from engine.sources.values import column_of, value_or_text
 
 
 def read_delimited(pieces: Iterator[bytes], columns: Columns, delimiter: str) -> Iterator[Piece]:
-    """The rows of a text that comes in pieces of whole lines, a Piece for each. Raises Unreadable when no row of it could be an event."""
+    """The rows of a text that comes in pieces of whole lines, a Piece for each. Raises Unreadable
+    when no row of it could be an event."""
     header, _, rest = next(pieces, b"").removeprefix(UTF8_MARK).partition(b"\n")
     names = names_of(header, delimiter)
     reader = _Reader(names, columns.present(names, delimiter), columns, delimiter)
@@ -71,8 +74,10 @@ class _Reader:
         return Piece.of(checked, lambda: self._letters(checked, records_at(block, checked.positions, self.delimiter)), self._ordered(table))
 
     def _typed(self, data: bytes) -> pa.Table | None:
-        """The wanted columns of plain records; null when a value does not fit its type, or when Arrow may take one that we do not."""
-        # To Arrow `0x1f` is an integer and `nan(1)` a number. A single sign is found a hundred times as fast as two.
+        """The wanted columns of plain records; null when a value does not fit its type, or when
+        Arrow may take one that we do not."""
+        # To Arrow `0x1f` is an integer and `nan(1)` a number. A single sign is found a
+        # hundred times as fast as two.
         if (b"x" in data and b"0x" in data) or (b"X" in data and b"0X" in data):
             return None
         kinds = {name: ARROW_TYPES[self.kinds.get(name, ColumnType.STRING)] for name in self.wanted}
@@ -124,7 +129,8 @@ class _Reader:
         }
 
     def _ordered(self, table: pa.Table) -> pa.ChunkedArray | None:
-        """The column of arrival: numbers when it is a number of the feed, else as text; texts of whole numbers are numbers."""
+        """The column of arrival: numbers when it is a number of the feed, else as text; texts of
+        whole numbers are numbers."""
         if self.columns.extra is None:
             return None
         column = table.column(self.columns.extra)

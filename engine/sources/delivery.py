@@ -1,4 +1,5 @@
-"""In which order, and in which batches, the rows of files are delivered: `--arrival`, `--shuffle-within`, `--batch-rows`."""
+"""In which order, and in which batches, the rows of files are delivered: `--arrival`,
+`--shuffle-within`, `--batch-rows`."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ Ints = npt.NDArray[np.int64]
 
 
 def by_arrival(pieces: Iterable[Piece]) -> Iterator[pa.Table]:
-    """The events sorted by the pieces' extra column, equal values in file order, missing ones last. Large inputs are sorted on disk.
+    """The events sorted by the pieces' extra column, equal values in file order, missing ones last.
+    Large inputs are sorted on disk.
 
     Raises Unreadable when no event has a value there.
     """
@@ -48,7 +50,8 @@ def by_arrival(pieces: Iterable[Piece]) -> Iterator[pa.Table]:
 
 
 def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Times and integers as int64, other numbers as float64, the rest as text. NaN is a missing value."""
+    """Times and integers as int64, other numbers as float64, the rest as
+    text. NaN is a missing value."""
     kind = column.type
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_time(kind) or pa.types.is_integer(kind):
         return column.cast(pa.timestamp("ns") if pa.types.is_date(kind) else kind).cast(pa.int64())
@@ -59,7 +62,8 @@ def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def beyond_clock(tables: Iterable[pa.Table], feed: Feed) -> Iterator[tuple[pa.Table, list[DeadLetter]]]:
-    """Each table without the rows that would move the feed's clock by more than its `ahead`, and those."""
+    """Each table without the rows that would move the feed's clock by more
+    than its `ahead`, and those."""
     clock: int | None = None
     for table in tables:
         t = table.column(TIME).to_numpy()
@@ -72,11 +76,13 @@ def beyond_clock(tables: Iterable[pa.Table], feed: Feed) -> Iterator[tuple[pa.Ta
 
 
 class Shuffle:
-    """Delivers events out of order by at most `within` (unit of `t`), the same way for the same seed.
+    """Delivers events out of order by at most `within` (unit of `t`), the
+    same way for the same seed.
 
-    A row is put off to between the clock c it would meet in file order (the greatest `t` up to it) and c + within, by as much for all rows of
-    equal `t`, so these keep their order. It is never put off beyond its own t + lateness: what was not late stays so. A late row waits for what
-    made it late. So every accepted row stays accepted, every late row late, and the answer the same.
+    A row is put off to between the clock c it would meet in file order (the greatest `t` up to it)
+    and c + within, by as much for all rows of equal `t`, so these keep their order. It is never put
+    off beyond its own t + lateness: what was not late stays so. A late row waits for what made it
+    late. So every accepted row stays accepted, every late row late, and the answer the same.
     """
 
     def __init__(self, feed: Feed, within: int, seed: int) -> None:

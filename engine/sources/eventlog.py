@@ -1,12 +1,13 @@
-"""The event log of one feed: stamped Parquet segments that are written once, in order, and read by everyone.
+"""The event log of one feed: stamped Parquet segments, written once, in order, read by everyone.
 
-    <root>/<feed>/live/      committed segments, as they were appended; Spark's file source reads here
+    <root>/<feed>/live/      committed segments, as appended; Spark's file source reads here
     <root>/<feed>/history/   the same rows in fewer, larger files (engine/sources/compaction.py)
-    <root>/<feed>/tmp/       segments being written; files left by a dead writer are removed by the next one
+    <root>/<feed>/tmp/       segments being written; the next writer removes those of a dead one
     <root>/<feed>/lock       held (flock) while rows get their numbers and until they are on disk
 
-Appends that wait for each other in one process are committed as one segment. A row is in the log when `append` has returned,
-and stays: a crash at any moment leaves whole segments without gaps in their numbers.
+Appends that wait for each other in one process are committed as one segment. A row is in the
+log when `append` has returned, and stays: a crash at any moment leaves whole segments
+without gaps in their numbers.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Dropped(RuntimeError):
 
 
 class MissingRows(LogDamaged):
-    """Rows after the last stored one are in no file of the log any more: continuing would lose them silently."""
+    """Rows after the last stored one are in no file any more: continuing would lose them."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,8 @@ class Address(ABC):
 
 
 class EventLog:
-    """One feed's log. Any number of processes may write and read at the same time; one object may be shared by threads."""
+    """One feed's log. Any number of processes may write and read at the same time; one object
+    may be shared by threads."""
 
     def __init__(self, root: Path | str, feed: str) -> None:
         self.folder = Path(root) / feed
@@ -78,16 +80,18 @@ class EventLog:
         self._queue_lock = threading.Lock()
         self._turn = threading.Lock()
 
-    # -- writing ------------------------------------------------------------------------------------------------------------------
+    # -- writing -----------------------------------------------------------------------------------
 
     def append(
         self, rows: pa.Table, *, key: str | None = None, note: Mapping[str, Any] | None = None, admit: Admit | None = None, since: int = 0
     ) -> Appended:
         """Puts checked, unstamped `rows` at the end of the log; they are on disk when this returns.
 
-        With a `key`, an append at or beyond `since` with the same key is returned instead of writing again. `note`
-        (JSON) is kept beside the rows until they are compacted. `admit` (instead of a note) decides at the rows' place in the log which of
-        them are appended: only there is their clock known. Raises OSError: then the rows may be in the log or not; a retry with the same key is safe.
+        With a `key`, an append at or beyond `since` with the same key is returned instead of
+        writing again. `note` (JSON) is kept beside the rows until they are compacted. `admit`
+        (instead of a note) decides at the rows' place in the log which of them are appended: only
+        there is their clock known. Raises OSError: then the rows may be in the log or not; a retry
+        with the same key is safe.
         """
         waiting = Waiting(rows, key, admit or (lambda rows, end: (rows, note or {})), since)
         with self._queue_lock:
@@ -191,12 +195,13 @@ class EventLog:
             yield
 
     def replace_end(self, old: Sequence[Segment], write: Callable[[BinaryIO], tuple[int, int]]) -> None:
-        """Replaces the last segments `old` by one, atomically. `write` gives its rows and the clock after them. Held `alone`."""
+        """Replaces the last segments `old` by one, atomically. `write` gives its rows and the clock
+        after them. Held `alone`."""
         target = self.tmp / f"append-replaced-{old[0].first_seq}"
         with target.open("wb") as file:
             rows, clock = write(file)
         newest = max(segment.path.stat().st_mtime_ns for segment in old)
-        # A folder that was written to keeps its order: Spark sorts files by the time of their modification.
+        # Spark sorts files by the time of their modification.
         name = Segment.name(old[0].first_seq, rows, clock)
         made = publish(lambda path: None, target, self.live / name, mtime_ns=newest + 1_000_000)
         # Oldest first: until the last is removed the log ends where it did.
@@ -205,19 +210,20 @@ class EventLog:
                 segment.path.unlink(missing_ok=True)
 
     def _sweep(self) -> None:
-        """Removes leftovers of a writer that died. Caller holds the lock, so no other append is under way."""
+        """Removes what a dead writer left. Caller holds the lock: no append is under way."""
         for leftover in self.tmp.glob("append-*"):
             leftover.unlink(missing_ok=True)
 
-    # -- the end ------------------------------------------------------------------------------------------------------------------
+    # -- the end -----------------------------------------------------------------------------------
 
     @property
     def end(self) -> tuple[int, int | None]:
-        """The next row's number and the greatest `t` so far (null in an empty log), from file names alone."""
+        """The next row's number and the greatest `t` (null: empty log), from file names."""
         return _end(self._newest())
 
     def grown_since(self, look_ns: int) -> bool:
-        """Whether rows may have been appended since a look at the log that began at `look_ns` (nanoseconds since the epoch). One system call."""
+        """Whether rows may have been appended since a look at the log that began at `look_ns`
+        (nanoseconds since the epoch). One system call."""
         try:
             # A file system's clock ticks some hundred times a second.
             return self.live.stat().st_mtime_ns + TICK_NS > look_ns
@@ -242,14 +248,17 @@ class EventLog:
         raise Dropped("the log was reorganised faster than it could be read")
 
     def _newest(self) -> Segment | None:
-        # Live before history, as in `segments`: segments that compaction moves meanwhile are then found in their new place.
+        # Live before history, as in `segments`: segments that compaction moves meanwhile are then
+        # found in their new place.
         segments = [newest_segment(self.live), *list_segments(self.history)]
         return max((segment for segment in segments if segment is not None), key=lambda s: s.next_seq, default=None)
 
     def ahead(self, position: int, most_rows: int, stop: int | None = None) -> Span | None:
-        """The rows after `position`: whole segments with up to `most_rows`, at least one; only those before `stop`.
+        """The rows after `position`: whole segments with up to `most_rows`, at least one;
+        only those before `stop`.
 
-        Null if there are none. Raises MissingRows if they are in no file any more. Reads only file names, unless `stop` is inside a segment.
+        Null if there are none. Raises MissingRows if they are in no file any more. Reads only file
+        names, unless `stop` is inside a segment.
         """
         segments = [segment for segment in self._beyond(position + 1) if stop is None or segment.first_seq < stop]
         if not segments:
@@ -276,7 +285,8 @@ class EventLog:
         """The segments that end beyond row `seq`, in order, without gaps."""
         with suppress(Gap):
             live = without_overlaps(segments_beyond(self.live, seq))
-            # The usual answers are in the names of live segments; history is listed only when something is not among them.
+            # The usual answers are in the names of live segments; history is listed only when
+            # something is not among them.
             if (live and live[0].first_seq <= seq) or (not live and self.end[0] <= seq):
                 return live
         return [segment for segment in self.segments() if segment.next_seq > seq]
@@ -286,7 +296,7 @@ class EventLog:
         return segments_beyond(self.live, seq)
 
     def waiting_since(self, seq: int) -> float | None:
-        """When the first of the rows after `seq` arrived, in seconds since the epoch; null if there is none."""
+        """When the first row after `seq` arrived, in seconds since the epoch, or null."""
         for segment in segments_beyond(self.live, seq + 1):
             with suppress(FileNotFoundError):
                 return segment.path.stat().st_mtime
@@ -295,11 +305,13 @@ class EventLog:
     def segments(self) -> list[Segment]:
         """The files that hold the log, without gaps or overlaps, in order.
 
-        A file may be compacted away before it is opened: `read` and `tail` then look again. Raises Gap if rows are lost for good.
+        A file may be compacted away before it is opened: `read` and `tail` then look again. Raises
+        Gap if rows are lost for good.
         """
         for attempt in range(LISTINGS):
             try:
-                # A live file that is missing here because it was compacted is already in history there. Never the other way round.
+                # A live file that is missing here because it was compacted is already in history
+                # there. Never the other way round.
                 live = list_segments(self.live)
                 return without_overlaps([*live, *list_segments(self.history)])
             except Gap:
@@ -308,19 +320,21 @@ class EventLog:
                 time.sleep(0.01)
         raise AssertionError("unreachable")
 
-    # -- reading ------------------------------------------------------------------------------------------------------------------
+    # -- reading -----------------------------------------------------------------------------------
 
     def read(self, from_seq: int = 0, to_seq: int | None = None, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-        """Stamped rows with `from_seq <= seq < to_seq` (null: up to the end as it is now), in order, in tables of bounded size.
+        """Stamped rows with `from_seq <= seq < to_seq` (null: up to the end as it is now), in
+        order, in tables of bounded size.
 
-        Starts at the oldest row kept when `from_seq` is gone already. Columns that a segment does not have are missing from its
-        tables. Raises LogDamaged, and Dropped if rows go (retention) before they are read.
+        Starts at the oldest row kept when `from_seq` is gone already. Columns that a segment does
+        not have are missing from its tables. Raises LogDamaged, and Dropped if rows go
+        (retention) before they are read.
         """
         stop = self.end[0] if to_seq is None else to_seq
         return joined(self._pieces(from_seq, stop, columns))
 
     def all_between(self, first: int, stop: int) -> Iterator[pa.Table]:
-        """Rows `[first, stop)` in order, as `read` gives them. Raises MissingRows when they are not all there."""
+        """Rows `[first, stop)` in order, as `read` gives them. Raises MissingRows."""
         for rows in self.read(first, stop) if first < stop else ():
             if rows.num_rows:
                 seq = rows.column(SEQ)[0].as_py()
@@ -332,8 +346,9 @@ class EventLog:
             raise self.missing(first, stop)
 
     def parts_between(self, first: int, stop: int, buckets_of_parts: Sequence[Collection[int]]) -> Iterator[tuple[pa.Table, Sequence[int]]]:
-        """The rows of sets of buckets (`engine/sources/buckets.py`) among `[first, stop)`: tables of rows in order, each with which sets have all
-        their rows of a segment in it. Segments come in order, each opened once. Raises MissingRows, LogDamaged."""
+        """The rows of sets of buckets (`engine/sources/buckets.py`) among `[first, stop)`: tables
+        of rows in order, each with which sets have all their rows of a segment in it. Segments come
+        in order, each opened once. Raises MissingRows, LogDamaged."""
         while first < stop:
             try:
                 for segment in self._beyond(first):
@@ -374,10 +389,12 @@ class EventLog:
         columns: Sequence[str] | None = None,
         entities: Sequence[str] | None = None,
     ) -> pa.Table:
-        """Rows with `from_t <= t < to_t`, in order of arrival: of all entities or of those named. Opens no segment that ended before.
+        """Rows with `from_t <= t < to_t`, in order of arrival: of all entities or of those named.
+        Opens no segment that ended before.
 
-        With the feed's `lateness`, without the rows that came too late; then no segment is opened, either, that began when whatever is of the
-        span would have been late. Needs the memory of the answer and of one row group. The table has no columns when the log is empty.
+        With the feed's `lateness`, without the rows that came too late; then no segment is opened,
+        either, that began when whatever is of the span would have been late. Needs the memory of
+        the answer and of one row group. The table has no columns when the log is empty.
         """
         wanted = Wanted(from_t, to_t, lateness, columns, None if entities is None else pa.array(entities, pa.string()))
         for _ in range(LISTINGS):
@@ -392,10 +409,11 @@ class EventLog:
         raise Dropped("the log was reorganised faster than it could be read")
 
     def numbers_of(self, from_t: int, to_t: int, lateness: int) -> Span:
-        """Rows among which are all that are on time and in `[from_t, to_t)`: `max_t` is the clock after them, or the least time when there are none.
+        """Rows among which are all that are on time and in `[from_t, to_t)`: `max_t` is the clock
+        after them, or the least time when there are none.
 
-        From the names of segments and the statistics of the first and the last one's row groups: no row is read. Rows that stand between
-        the oldest row and the span's first are outside.
+        From the names of segments and the statistics of the first and the last one's row groups: no
+        row is read. Rows that stand between the oldest row and the span's first are outside.
         """
         segments = self.segments()
         next_seq, max_t = (segments[-1].next_seq, segments[-1].max_t) if segments else (0, LEAST_T)
@@ -404,14 +422,14 @@ class EventLog:
         first = next_seq if opening is None else next((p.first_seq for p in parts_in_order(opening) if p.greatest_t >= from_t), opening.next_seq)
         if closing is None:
             return Span(first, next_seq, max_t)
-        # The clock never goes back: after a row with a later clock all further rows of the span are late.
+        # The clock never goes back: after a row beyond it all of the span are late.
         inside = [p.next_seq for p in parts_in_order(closing) if p.clock < to_t + lateness]
         return Span(first, max(first, inside[-1] if inside else closing.first_seq), closing.max_t)
 
     def entries(self, from_seq: int = 0) -> Iterator[Entry]:
-        """The appends of live segments that end beyond `from_seq`, in order; heartbeats and other writers' included.
+        """The appends of live segments that end beyond `from_seq`, in order, with heartbeats.
 
-        Raises FileNotFoundError when one of them is compacted meanwhile (the caller prevents that), and LogDamaged.
+        Raises LogDamaged, and FileNotFoundError for compacted ones (the caller prevents that).
         """
         for segment in self._live_beyond(from_seq):
             yield from self._entries_of(segment)
@@ -421,7 +439,7 @@ class EventLog:
             return list(entries_of(file.schema_arrow.metadata or {}))
 
     def verify(self, from_seq: int, to_seq: int) -> None:
-        """Raises LogDamaged when a live segment of these rows differs from what was written; called before reading copies."""
+        """Raises LogDamaged if a live segment of these rows is not as it was written."""
         for segment in self._live_beyond(from_seq):
             if segment.first_seq < to_seq:
                 # Compaction has verified the segments that it removed.
@@ -429,20 +447,22 @@ class EventLog:
                     segment.verify()
 
     def address(self, spans: Sequence[Span]) -> Address:
-        """A serialisable handle with which a process elsewhere opens the log to read the rows of `spans`."""
+        """A serialisable handle by which another process opens the log to read `spans`."""
         return FolderLog(str(self.folder.parent), self.folder.name)
 
-    # -- maintenance --------------------------------------------------------------------------------------------------------------
+    # -- maintenance -------------------------------------------------------------------------------
 
     def compact(self, up_to_seq: int) -> int:
-        """Moves live segments with all rows <= `up_to_seq` into larger files in history; returns how many were moved.
+        """Moves live segments up to `up_to_seq` into larger files in history; returns how many.
 
-        Readers are not disturbed. The caller sees to it that Spark needs the segments no more and that their entries are settled.
+        Readers are not disturbed. The caller sees to it that Spark needs the segments no more and
+        that their entries are settled.
         """
         return compaction.compact(self, up_to_seq)
 
     def drop_before(self, t: int) -> int:
-        """Deletes the oldest history segments whose rows all have times < `t`; returns how many rows went. The newest file stays."""
+        """Deletes the oldest history segments whose rows all have times < `t`; returns how many
+        rows went. The newest file stays."""
         return compaction.drop_before(self, t)
 
 
@@ -462,7 +482,8 @@ def _end(newest: Segment | None) -> tuple[int, int | None]:
 
 
 def _later_than(newest: Segment | None) -> int:
-    """Now, or a millisecond after the newest segment's modification time if the clock is behind it: Spark sorts by it, in ms."""
+    """Now, or a millisecond after the newest segment's modification time if the clock is behind it:
+    Spark sorts by it, in ms."""
     now = time.time_ns() // 1_000_000
     if newest is not None:
         now = max(now, _mtime_ns(newest) // 1_000_000 + 1)
@@ -470,7 +491,7 @@ def _later_than(newest: Segment | None) -> int:
 
 
 def _mtime_ns(segment: Segment) -> int:
-    """The modification time; that of the history file, which keeps it, if the segment was compacted a moment ago."""
+    """The modification time; of the history file if it was compacted."""
     try:
         return segment.path.stat().st_mtime_ns
     except FileNotFoundError:

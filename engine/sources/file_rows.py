@@ -1,7 +1,9 @@
-"""The rows of files and other texts of events, checked, in bounded memory: the one way in for `backtest`, folders and bodies of requests.
+"""The rows of files and other texts of events, checked, in bounded memory: the one way in for
+`backtest`, folders and bodies of requests.
 
-Rows come in file order, files of a folder in name order. A line that cannot be read becomes a dead letter; what cannot be read as a whole
-raises Unreadable. A format has one contract, `Iterator[bytes] -> Iterator[Piece]` for texts, and a source one: an iterator of whole lines.
+Rows come in file order, files of a folder in name order. A line that cannot be read becomes a dead
+letter; what cannot be read as a whole raises Unreadable. A format has one contract,
+`Iterator[bytes] -> Iterator[Piece]` for texts, and a source one: an iterator of whole lines.
 """
 
 from __future__ import annotations
@@ -44,7 +46,8 @@ def _dead_of(path: Path, piece: Piece) -> list[DeadLetter]:
 
 
 def read_file(path: Path, columns: Columns, rows: int | None = None) -> Iterator[Piece]:
-    """The rows of a file in pieces; with `rows`, each has exactly this many rows, or lines after the header. Raises Unreadable, OSError."""
+    """The rows of a file in pieces; with `rows`, each has exactly this many rows, or lines after
+    the header. Raises Unreadable, OSError."""
     if path.stat().st_size == 0:
         raise Unreadable(EMPTY)
     kind = format_of(path)
@@ -68,7 +71,8 @@ def read_file(path: Path, columns: Columns, rows: int | None = None) -> Iterator
 
 
 def read_text(stream: BinaryIO, kind: str, columns: Columns, rows: int | None = None) -> Iterator[Piece]:
-    """The rows of a text in one of the formats CSV, TSV and JSON_LINES. Raises Unreadable, and what the stream raises."""
+    """The rows of a text in one of the formats CSV, TSV and JSON_LINES. Raises Unreadable,
+    and what the stream raises."""
     if kind == JSON_LINES:
         from engine.sources.jsonlines import read_json_lines
 
@@ -108,5 +112,6 @@ def _opened(path: Path, *, mapped: bool) -> pa.NativeFile:
         # Parquet is read from its end: a compressed file has to be unpacked first.
         with open_text(path) as stream:
             return pa.BufferReader(stream.read())
-    # Row groups are read on demand; a memory map lets the system free what was read. Truncating a mapped file ends the process.
+    # Row groups are read on demand; a memory map lets the system free what was read. Truncating a
+    # mapped file ends the process.
     return pa.memory_map(str(path)) if mapped else pa.OSFile(str(path))

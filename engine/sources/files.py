@@ -1,6 +1,8 @@
-"""Files of events: Parquet, CSV and JSON lines, plain or compressed, one file or a folder of them, in bounded memory.
+"""Files of events: Parquet, CSV and JSON lines, plain or compressed, one file or a folder
+of them, in bounded memory.
 
-Which files they are, which of their columns are read, and what all formats share. `file_rows.py` reads them.
+Which files they are, which of their columns are read, and what all formats share.
+`file_rows.py` reads them.
 """
 
 from __future__ import annotations
@@ -42,10 +44,11 @@ class Unreadable(ValueError):
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns of a file are read as which of the feed's: `--map`. `extra` is read too, for the order of delivery.
+    """Which columns of a file are read as which of the feed's: `--map`. `extra` is read too,
+    for the order of delivery.
 
-    A name such as `scene+id` that the file has no column of stands for its columns `scene` and `id`, their texts joined by JOINT; where one is
-    missing so is the whole.
+    A name such as `scene+id` that the file has no column of stands for its columns `scene` and
+    `id`, their texts joined by JOINT; where one is missing so is the whole.
     """
 
     feed: Feed
@@ -67,7 +70,8 @@ class Columns:
         return {name: self.renamed.get(name, name) for name in self.feed.types}
 
     def present(self, names: Sequence[str], separator: str | None = None) -> dict[str, str]:
-        """`sources` as far as a file has them, whose columns are `names`. Raises Unreadable if it lacks entity, t or one that was named.
+        """`sources` as far as a file has them, whose columns are `names`. Raises Unreadable if it
+        lacks entity, t or one that was named.
 
         `separator` is what the header was taken apart at.
         """
@@ -101,7 +105,8 @@ def with_joined(table: pa.Table, sources: Iterable[str]) -> pa.Table:
 
 @dataclass(frozen=True)
 class Piece:
-    """Some rows of a file: the events among them and, when there was an extra column, its values for them; and the refused ones."""
+    """Some rows of a file: the events among them and, when there was an extra column, its values
+    for them; and the refused ones."""
 
     rows: pa.Table
     read: int
@@ -110,7 +115,8 @@ class Piece:
 
     @classmethod
     def of(cls, checked: CheckedRows, dead: Callable[[], list[DeadLetter]], extra: pa.ChunkedArray | None = None, *, broken: int = 0) -> Piece:
-        """Checked rows, with all values of the extra column, and as many `broken` ones that are none."""
+        """Checked rows, with all values of the extra column, and as many
+        `broken` ones that are none."""
         if extra is not None and checked.dead_count:
             extra = extra.filter(pa.array(checked.fault == 0))
         return cls(checked.good(), checked.table.num_rows + broken, dead, extra)
@@ -148,7 +154,8 @@ def malformed(problem: Message, text: str, line: int | None = None) -> DeadLette
 def find_files(path: Path) -> list[Path]:
     """`path` itself, or the files of events below the folder in name order. Raises Unreadable.
 
-    A `.json` file counts only when it is named itself: in a folder it is more likely a document about the data.
+    A `.json` file counts only when it is named itself: in a folder it is more likely
+    a document about the data.
     """
     if not path.exists():
         raise Unreadable(f"{path}: there is no such file or folder")

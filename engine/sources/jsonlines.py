@@ -1,4 +1,5 @@
-"""JSON lines: each line an object. Blocks go through Arrow's parser where that gives what reading line by line gives, at a tenth of the time."""
+"""JSON lines: each line an object. Blocks go through Arrow's parser where that gives what reading
+line by line gives, at a tenth of the time."""
 
 from __future__ import annotations
 
@@ -21,17 +22,20 @@ from engine.sources.lines import LINE_BYTES, TOO_LONG, UTF8_MARK, has_longer_lin
 from engine.sources.values import Cell, column_of, value_or_text
 
 PLAIN_BYTES, PLAIN_DEPTH = 4_000, 100
-"""Longer and deeper lines are read by themselves: Python refuses integers of more than 4,300 digits, and a thousand levels."""
+"""Longer and deeper lines are read by themselves: Python refuses integers of more than 4,300
+digits, and a thousand levels."""
 _MINUS_ZERO = re.compile(rb"-0[,}\]\s]")
 """An integer: as a float it has no sign."""
 _LIST = re.compile(rb"[ \t]*\[[ \t]*(\{[^\n]*|\r?)(\Z|\n(?![ \t]*\{[^\n]*\}[ \t]*\r?(\n|\Z)))")
-"""The first line of a list of objects; if an object of its own is in the next line, it is only a malformed line."""
+"""The first line of a list of objects; if an object of its own is in the next line, it
+is only a malformed line."""
 _INFINITY = re.compile(rb"[:\s,\[-]Inf")
 """Arrow knows more names for it than Python."""
 
 
 def read_json_lines(pieces: Iterator[bytes], columns: Columns) -> Iterator[Piece]:
-    """The rows of a text that comes in pieces of whole lines, a Piece for each. Keys the feed does not declare are ignored.
+    """The rows of a text that comes in pieces of whole lines, a Piece for each. Keys the feed
+    does not declare are ignored.
 
     Raises Unreadable for one list of objects: as lines, all of it would be dead letters.
     """
@@ -143,9 +147,11 @@ def _checked(rows: Sequence[Mapping[str, Any]], columns: Columns) -> CheckedRows
 
 
 def _is_plain(block: bytes) -> bool:
-    """Whether each line is one object, as far as its characters show, of values that Arrow takes as we do.
+    """Whether each line is one object, as far as its characters show, of values
+    that Arrow takes as we do.
 
-    A line break inside an object is an error for Arrow too: then a line would begin or end with another sign.
+    A line break inside an object is an error for Arrow too: then a line would begin
+    or end with another sign.
     """
     lines = _count_lines(block)
     return (

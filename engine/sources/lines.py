@@ -12,7 +12,8 @@ import numpy.typing as npt
 from engine.model.messages import Message
 
 BLOCK_BYTES = 1 << 20
-"""Text is parsed in pieces of about this size, and those that hold something odd in smaller ones: few lines lose their speed by it."""
+"""Text is parsed in pieces of about this size, and those that hold something odd in smaller ones:
+few lines lose their speed by it."""
 PART_BYTES = 1 << 16
 CHUNK_BYTES = 32 << 20
 LINE_BYTES = 1_000_000
@@ -37,7 +38,8 @@ def blocks(stream: BinaryIO, size: int = BLOCK_BYTES) -> Iterator[bytes]:
 
 
 def blocks_of_lines(stream: BinaryIO, lines: int) -> Iterator[bytes]:
-    """The stream in pieces of exactly `lines` lines, of fewer where they are very long, and at the end."""
+    """The stream in pieces of exactly `lines` lines, of fewer where they are
+    very long, and at the end."""
     held: list[bytes] = []
     size = 0
     for line in _lines(stream):

@@ -18,7 +18,8 @@ AT_ONCE = 8
 
 
 def mirror(log: SharedLog, folder: EventLog, rows: int = ROWS) -> None:
-    """Brings `folder` up to date with `log`. Its readers are not disturbed: new files are there before the replaced ones are removed."""
+    """Brings `folder` up to date with `log`. Its readers are not disturbed: new files are there
+    before the replaced ones are removed."""
     with folder.locked(LOCK):
         newest = {_name(segment): segment for segment in log.newest(rows)}
         here = {segment.path.name: segment for segment in list_segments(folder.live)}

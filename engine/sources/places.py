@@ -1,4 +1,5 @@
-"""Places in the columns of files: two columns of numbers, or one with both coordinates as text, WKT or WKB."""
+"""Places in the columns of files: two columns of numbers, or one with both
+coordinates as text, WKT or WKB."""
 
 from __future__ import annotations
 
@@ -61,7 +62,8 @@ def places_in(column: pa.Array, form: str, decimal: str = ".") -> Places:
 
 
 def srid_of(column: pa.Array, form: str) -> int:
-    """The number of the coordinate reference system that all points of a column name; 0 where they name none."""
+    """The number of the coordinate reference system that all points of a column
+    name; 0 where they name none."""
     if form == WKT:
         groups = pc.extract_regex(texts_of(column), r"^(?i)SRID=(?P<srid>[0-9]{1,6});").drop_null()
         numbers = {int(one["srid"]) for one in groups.to_pylist()}
@@ -73,7 +75,8 @@ def srid_of(column: pa.Array, form: str) -> int:
 
 
 def form_of(column: pa.Array) -> tuple[str, float]:
-    """The form of IN_ONE that fits most values, and the share that it fits; of pairs only where both have decimals and are degrees."""
+    """The form of IN_ONE that fits most values, and the share that it fits; of pairs only where
+    both have decimals and are degrees."""
     if len(column) == 0 or not (is_bytes(column.type) or pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return NUMBERS, 0.0
     if is_bytes(column.type):

@@ -1,4 +1,5 @@
-"""The meaning of a file's columns, and the feed's rows made from them: times in its unit, places in its coordinates."""
+"""The meaning of a file's columns, and the feed's rows made from them: times in its unit,
+places in its coordinates."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ PLANE = "plane"
 """Instead of a coordinate reference system: places stay as they are, in a plane."""
 WGS84 = "EPSG:4326"
 UTM = "UTM"
-"""Coordinates that look like UTM of an unknown zone: no row is read before the user has named it."""
+"""Coordinates that look like UTM of an unknown zone: no row is read before the user has named
+it."""
 TICKS, ISO = "ticks", "iso"
 EPOCHS: Mapping[str, int] = {"epoch_s": 1_000_000_000, "epoch_ms": 1_000_000, "epoch_us": 1_000, "epoch_ns": 1}
 """Nanoseconds of a unit in which times since 1970 are counted."""
@@ -60,11 +62,13 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Reading:
-    """How a file is read. `entity`: columns whose texts are joined, none for one thing named `thing`; `time`: columns joined by a blank.
+    """How a file is read. `entity`: columns whose texts are joined, none for one thing named
+    `thing`; `time`: columns joined by a blank.
 
-    `time_format`: ISO, one of EPOCHS, TICKS, or a format of strptime; times without an offset are of `zone`. `place_format`: NUMBERS, one of SCALED,
-    or one of IN_ONE: then `x` alone names the column with the place. `crs`: PLANE, the system in which x and y are (they become longitude and
-    latitude), or UTM.
+    `time_format`: ISO, one of EPOCHS, TICKS, or a format of strptime; times without an offset
+    are of `zone`. `place_format`: NUMBERS, one of SCALED, or one of IN_ONE: then `x` alone names
+    the column with the place. `crs`: PLANE, the system in which x and y are (they become
+    longitude and latitude), or UTM.
     """
 
     layout: Layout
@@ -101,7 +105,8 @@ class Reading:
 
 
 def reading_of(document: Mapping[str, Any]) -> Reading:
-    """The mapping of a document, checked as far as possible without the file. Raises Refused with all faults."""
+    """The mapping of a document, checked as far as possible without the file.
+    Raises Refused with all faults."""
     faults = Faults()
     known = Reading(Layout(Kind.CSV)).to_json()
     for key in document:
@@ -185,7 +190,8 @@ class ReadRows:
 
 
 def read_rows(raw: pa.Table, reading: Reading, feed: Feed) -> ReadRows:
-    """The feed's rows in a table with the file's columns, each with its first fault and what to do about it."""
+    """The feed's rows in a table with the file's columns, each with its first
+    fault and what to do about it."""
     return _Rows(raw, reading, feed).read()
 
 
@@ -347,7 +353,8 @@ class _Noted(CheckedRows):
 
 
 def joined_times(parts: Sequence[pa.Array]) -> pa.Array:
-    """Days and times of day as one text each: the midnight that a cell with a day alone has in a workbook is left out."""
+    """Days and times of day as one text each: the midnight that a cell with a day alone has
+    in a workbook is left out."""
     days = pc.replace_substring_regex(_as_text(parts[0]), r"[T ]00:00:00(\.0+)?$", "")
     return pc.binary_join_element_wise(days, *(_as_text(one) for one in parts[1:]), " ")
 
@@ -359,7 +366,8 @@ def numbers_of(column: pa.Array, decimal: str = ".") -> tuple[npt.NDArray[np.flo
         return values, np.zeros(len(values), np.bool_)
     texts = pc.utf8_trim_whitespace(_as_text(column))
     if decimal == ",":
-        # Points divide thousands, or are the decimal sign of a file that has both: 1.234,5 and 52.5.
+        # Points divide thousands, or are the decimal sign of a file that
+        # has both: 1.234,5 and 52.5.
         grouped = pc.match_substring_regex(texts, r"^[+-]?[0-9]{1,3}(\.[0-9]{3})+(,[0-9]*)?$")
         texts = pc.replace_substring(pc.if_else(pc.fill_null(grouped, False), pc.replace_substring(texts, ".", ""), texts), ",", ".")
     is_present = _bools(pc.not_equal(pc.fill_null(texts, ""), "")) & ~_bools(
@@ -414,7 +422,8 @@ def _counted(column: pa.Array, form: str, decimal: str) -> tuple[npt.NDArray[np.
 
 
 def _milliseconds(instants: pd.Series[Any], zone: str) -> tuple[npt.NDArray[np.int64], Bools]:
-    """Times without an offset are of the zone; those that it skips in spring are moved to the end of the gap."""
+    """Times without an offset are of the zone; those that it skips in spring are
+    moved to the end of the gap."""
     if instants.isna().all():
         return np.zeros(len(instants), np.int64), np.ones(len(instants), np.bool_)
     if instants.dtype == object:

@@ -1,5 +1,6 @@
-"""Removes rows from a log that should never have been accepted: placeholders that are no events keep their places, and the clocks are stamped again.
-The caller makes sure that no job reads the log meanwhile. Numbers do not change, so receipts and evidence still refer to their rows.
+"""Removes rows from a log that should never have been accepted: placeholders that are no events
+keep their places, and the clocks are stamped again. The caller makes sure that no job reads the log
+meanwhile. Numbers do not change, so receipts and evidence still refer to their rows.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ LEAST = 1 - LARGEST_TIME
 
 
 def without_later(tables: Iterable[pa.Table], to: int) -> Iterator[pa.Table]:
-    """Stamped rows from the oldest on, those with `t` beyond `to` turned into heartbeats that move no clock, the others stamped again."""
+    """Stamped rows from the oldest on, those with `t` beyond `to` turned into heartbeats that move
+    no clock, the others stamped again."""
     stamper: Stamper | None = None
     for table in tables:
         if stamper is None and table.num_rows:
@@ -53,7 +55,8 @@ def later_rows(log: EventLog, to: int) -> Iterator[pa.Table]:
 
 
 def remove_later(log: EventLog, to: int) -> None:
-    """Replaces the log's end, from the first file with a row beyond `to`, by one file without such rows: whole or not at all."""
+    """Replaces the log's end, from the first file with a row beyond `to`, by one file without such
+    rows: whole or not at all."""
     with log.alone():
         segments = log.segments()
         begin = next((i for i, segment in enumerate(segments) if _reaches(segment, to)), None)

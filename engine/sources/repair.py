@@ -1,8 +1,10 @@
-"""A damaged log made whole again: readable rows are kept; the others are replaced by rows that are no events, and counted.
+"""A damaged log made whole again: readable rows are kept; the others are replaced by rows that
+are no events, and counted.
 
-A damaged file is moved to `<feed>/damaged/`, never deleted. In its place comes a segment of the same numbers, so that numbers stay dense and the
-clock of the rows after it stays what it was. Each page of a file has a checksum: row groups whose pages are as they were written are
-kept, even where the file as a whole is not.
+A damaged file is moved to `<feed>/damaged/`, never deleted. In its place comes a segment of the
+same numbers, so that numbers stay dense and the clock of the rows after it stays what it was. Each
+page of a file has a checksum: row groups whose pages are as they were written are kept, even where
+the file as a whole is not.
 """
 
 from __future__ import annotations
@@ -30,14 +32,17 @@ from engine.sources.segments import LogDamaged, Segment, publish
 from engine.sources.shared_log import LIVE, SharedLog
 
 LOST = "$lost"
-"""The entity of rows that replace lost ones. Their event is a heartbeat, which only moves the clock."""
+"""The entity of rows that replace lost ones. Their event is a heartbeat,
+which only moves the clock."""
 
 
 @dataclass(frozen=True)
 class Repaired:
-    """The result for one damaged or missing file: `kept` of its rows `[first_seq, next_seq)`; `lost` are the numbers of the others.
+    """The result for one damaged or missing file: `kept` of its rows `[first_seq, next_seq)`;
+    `lost` are the numbers of the others.
 
-    `counted`: the file still says which deliveries it holds, so its rows will be counted as received if they were not yet.
+    `counted`: the file still says which deliveries it holds, so its rows will be counted as
+    received if they were not yet.
     """
 
     file: str
@@ -54,7 +59,8 @@ class Repaired:
 
 @dataclass(frozen=True)
 class Reach:
-    """How far a log is known to have grown: its next number, the greatest `t`, and the first number that is still needed."""
+    """How far a log is known to have grown: its next number, the greatest `t`, and the first
+    number that is still needed."""
 
     next_seq: int = 0
     max_t: int | None = None
@@ -62,9 +68,11 @@ class Reach:
 
 
 def repair(log: EventLog, schema: pa.Schema, reach: Reach) -> list[Repaired]:
-    """Repairs the log; returns what was done. Holds both locks, so nothing is appended or compacted meanwhile. `schema` is that of a stamped row.
+    """Repairs the log; returns what was done. Holds both locks, so nothing is appended or compacted
+    meanwhile. `schema` is that of a stamped row.
 
-    Every file is read. Repairs files that differ from what was written, gaps between files, and an end before `reach`.
+    Every file is read. Repairs files that differ from what was written, gaps between files,
+    and an end before `reach`.
     """
     with log.locked(LOCK), log.locked():
         whole: list[Segment] = []
@@ -81,8 +89,9 @@ def repair(log: EventLog, schema: pa.Schema, reach: Reach) -> list[Repaired]:
 
 
 def replace_damaged(log: SharedLog, schema: pa.Schema) -> list[Repaired]:
-    """The same for a log on shared storage: replaces each damaged or missing file by one with the readable rows and placeholders for the others;
-    returns what was done. The order of such a log has no holes. Appends wait only while files are replaced."""
+    """The same for a log on shared storage: replaces each damaged or missing file by one with the
+    readable rows and placeholders for the others; returns what was done. The order of such a log
+    has no holes. Appends wait only while files are replaced."""
     broken = [(segment, fault) for segment in log.segments() if (fault := _fault_of(segment)) is not None]
     done: list[Repaired] = []
     with log.alone():
@@ -108,7 +117,8 @@ def _fault_of(segment: Segment) -> LogDamaged | None:
 
 
 def _checked(log: EventLog) -> Iterator[tuple[Segment, LogDamaged | None]]:
-    """Each file and its damage. Files that are not named like segments are moved away immediately: their contents are unknown."""
+    """Each file and its damage. Files that are not named like segments are moved away immediately:
+    their contents are unknown."""
     for folder in (log.history, log.live):
         for path in sorted(folder.glob("*.parquet")):
             try:
@@ -155,7 +165,8 @@ def _repair_segment(log: EventLog, segment: Segment, fault: LogDamaged, schema: 
 def _repaired_rows(
     segment: Segment, fault: LogDamaged, schema: pa.Schema, others: Sequence[Segment]
 ) -> tuple[pa.Table, list[Entry] | None, Repaired]:
-    """The readable rows of a damaged segment, with placeholder rows for the lost ones; and its recorded deliveries."""
+    """The readable rows of a damaged segment, with placeholder rows for the lost ones;
+    and its recorded deliveries."""
     pieces, entries = _readable(segment)
     kept = dict(sorted((piece.column(SEQ)[0].as_py(), piece) for piece in pieces if piece.num_rows))
     clock = _clock_before(segment.first_seq, others)
@@ -167,7 +178,8 @@ def _repaired_rows(
 def _fill(log: EventLog, first: int, stop: int, schema: pa.Schema, whole: Sequence[Segment], reach: Reach) -> Repaired:
     """A segment of lost rows where there is no file."""
     clock = _clock_before(first, whole)
-    # The row after the gap shows how far the clock had advanced; after the log's end only `reach` does.
+    # The row after the gap shows how far the clock had advanced; after the
+    # log's end only `reach` does.
     come = (clock, _clock_at(stop, whole), reach.max_t if stop == reach.next_seq else None)
     max_t = max((t for t in come if t is not None), default=0)
     rows, lost = _with_lost(first, stop, {}, clock, max_t, schema)
@@ -182,7 +194,8 @@ def _fill(log: EventLog, first: int, stop: int, schema: pa.Schema, whole: Sequen
 
 
 def _readable(segment: Segment) -> tuple[list[pa.Table], list[Entry] | None]:
-    """The intact row groups of a damaged file, and the deliveries that it lists (null: unreadable)."""
+    """The intact row groups of a damaged file, and the deliveries that it
+    lists (null: unreadable)."""
     try:
         file = pq.ParquetFile(segment.unverified(), page_checksum_verification=True)
     except (pa.ArrowException, OSError, LogDamaged):
@@ -190,7 +203,8 @@ def _readable(segment: Segment) -> tuple[list[pa.Table], list[Entry] | None]:
     pieces: list[pa.Table] = []
     with file:
         if groups_of(file) > 1:
-            # Rows of neighbouring numbers are in different groups: the numbers of what is left would be no runs.
+            # Rows of neighbouring numbers are in different groups: the numbers of what
+            # is left would be no runs.
             whole = _in_order(file)
             kept = whole is not None and _is_numbered(whole, segment.first_seq, segment.rows)
             return [whole] if whole is not None and kept else [], _entries(file, segment)
@@ -241,7 +255,8 @@ def _clock_before(first: int, whole: Sequence[Segment]) -> int | None:
 
 
 def _clock_at(seq: int, whole: Sequence[Segment]) -> int | None:
-    """The clock that row `seq` met, if it can be read: it shows how far the rows before it had come."""
+    """The clock that row `seq` met, if it can be read: it shows how far
+    the rows before it had come."""
     for segment in whole:
         if segment.first_seq == seq:
             with segment.opened() as file:
@@ -251,9 +266,11 @@ def _clock_at(seq: int, whole: Sequence[Segment]) -> int | None:
 
 
 def _with_lost(first: int, stop: int, kept: dict[int, pa.Table], clock: int | None, max_t: int, schema: pa.Schema) -> tuple[pa.Table, list[int]]:
-    """Rows `[first, stop)`: those in `kept` (tables by their first number) and placeholders for the others, with their numbers.
+    """Rows `[first, stop)`: those in `kept` (tables by their first number) and placeholders for the
+    others, with their numbers.
 
-    `clock` is the greatest `t` before them. The last row that stands for a lost one reaches `max_t` unless a kept one does.
+    `clock` is the greatest `t` before them. The last row that stands for a lost one reaches
+    `max_t` unless a kept one does.
     """
     reached = max((pc.max(table.column(TIME)).as_py() for table in kept.values()), default=None)
     tables: list[pa.Table] = []
@@ -275,7 +292,8 @@ def _with_lost(first: int, stop: int, kept: dict[int, pa.Table], clock: int | No
 
 
 def _placeholders(first: int, stop: int, clock: int | None, last_t: int | None, schema: pa.Schema) -> pa.Table:
-    """Placeholders for lost rows: the clock does not move until the last of them, which sets it to `last_t`."""
+    """Placeholders for lost rows: the clock does not move until the last of them,
+    which sets it to `last_t`."""
     n = stop - first
     still = clock if clock is not None else last_t if last_t is not None else 0
     t = np.full(n, still, np.int64)

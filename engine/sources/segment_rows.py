@@ -12,12 +12,13 @@ from engine.sources.buckets import groups_of, rows_of
 from engine.sources.segments import Segment
 
 TABLE_ROWS = 65_536
-"""`read` joins small segments to tables of about this size: a thousand tables of a hundred rows cost readers more than the rows do."""
+"""`read` joins small segments to tables of about this size: a thousand tables of a hundred rows
+cost readers more than the rows do."""
 
 
 def segment_rows(segment: Segment, from_seq: int, to_seq: int, columns: Sequence[str] | None) -> Iterator[pa.Table]:
-    """Rows `[from_seq, to_seq)` of one file, in order; a row group at a time where they are not grouped by entity. Numbers are dense, so positions
-    are differences."""
+    """Rows `[from_seq, to_seq)` of one file, in order; a row group at a time where they are not
+    grouped by entity. Numbers are dense, so positions are differences."""
     with segment.opened() as file:
         names = file.schema_arrow.names
         present = None if columns is None else [name for name in columns if name in names]

@@ -1,4 +1,5 @@
-"""Rows of segments by their times: which segments may hold a span, where it begins and ends, and its rows.
+"""Rows of segments by their times: which segments may hold a span, where it
+begins and ends, and its rows.
 
 Names and statistics of files answer first: a file is opened only if it may hold what is asked for.
 """
@@ -27,7 +28,8 @@ LEAST_T = -(2**63)
 
 @dataclass(frozen=True)
 class Part:
-    """Neighbouring rows of a segment: the greatest `t` among them, and a clock that all of them meet."""
+    """Neighbouring rows of a segment: the greatest `t` among them, and a
+    clock that all of them meet."""
 
     first_seq: int
     next_seq: int
@@ -43,7 +45,8 @@ def first_t_of(segment: Segment) -> int | None:
 
 @lru_cache(maxsize=KNOWN_SEGMENTS)
 def parts_in_order(segment: Segment) -> tuple[Part, ...]:
-    """The segment's row groups if they are in order of seq, else one part. A segment that is compacted meanwhile is one part too."""
+    """The segment's row groups if they are in order of seq, else one part. A segment that is
+    compacted meanwhile is one part too."""
     whole = (Part(segment.first_seq, segment.next_seq, segment.max_t, LEAST_T),)
     try:
         with segment.opened() as file:
@@ -91,7 +94,8 @@ class Wanted:
 def reaching(segments: Sequence[Segment], wanted: Wanted) -> list[Segment]:
     """Those of neighbours that may hold a wanted row, only by their names.
 
-    The clock of a segment's rows is at least the greatest `t` before it: once that less the lateness is past the span, so is every row on time.
+    The clock of a segment's rows is at least the greatest `t` before it: once that less the
+    lateness is past the span, so is every row on time.
     """
     kept = [segment for segment in segments if segment.max_t >= wanted.from_t]
     if wanted.to_t is None or wanted.lateness is None:

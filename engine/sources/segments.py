@@ -1,9 +1,11 @@
 """Segments of an event log: their names, and how one becomes visible whole or not at all.
 
-A segment is a Parquet file of rows with dense sequence numbers in order. Its name says which, and how far the feed's clock had come:
-`<first seq, 20 digits>-<rows>-<greatest t up to its last row>.<CRC-32 of the file, 8 hexadecimal digits>.parquet`. The checksum is verified
-when a segment is opened; of a large one once in a process, as long as the file system says that the file is the same. The pages that are read have
-separate checksums. Segments of older releases have none in their names and are read without verification.
+A segment is a Parquet file of rows with dense sequence numbers in order. Its name says which, and
+how far the feed's clock had come: `<first seq, 20 digits>-<rows>-<greatest t up to its last
+row>.<CRC-32 of the file, 8 hexadecimal digits>.parquet`. The checksum is verified when a segment is
+opened; of a large one once in a process, as long as the file system says that the file is the same.
+The pages that are read have separate checksums. Segments of older releases have none in their names
+and are read without verification.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ from engine.model.messages import Message, untranslated
 
 SUFFIX = ".parquet"
 WHOLE_BYTES = 4_000_000
-"""Files up to this size are read at once; of larger ones the checksum is computed first, and then the row groups that are needed."""
+"""Files up to this size are read at once; of larger ones the checksum is computed first, and then
+the row groups that are needed."""
 SUMMED_BYTES = 1 << 20
 KNOWN_FILES = 2_000
 """How many large files' verified checksums, and how many parsed names, a process remembers."""
@@ -42,7 +45,8 @@ _whole_lock = threading.Lock()
 
 
 class LogDamaged(RuntimeError):
-    """Rows of a feed's log cannot be read any more. `file` is the segment in the log's folder; null when it is missing."""
+    """Rows of a feed's log cannot be read any more. `file` is the segment in the log's
+    folder; null when it is missing."""
 
     def __init__(self, feed: str, reason: Message, file: Path | None = None) -> None:
         super().__init__(f"{feed}: {'' if file is None else f'{file.parent.name}/{file.name}: '}{reason}")
@@ -55,7 +59,8 @@ class Gap(LogDamaged):
 
 @dataclass(frozen=True)
 class Segment:
-    """Rows `[first_seq, next_seq)` of a log; `max_t` is the greatest `t` of all rows below `next_seq`, not of these alone."""
+    """Rows `[first_seq, next_seq)` of a log; `max_t` is the greatest `t` of all rows below
+    `next_seq`, not of these alone."""
 
     first_seq: int
     rows: int
@@ -98,7 +103,8 @@ class Segment:
 
     @contextmanager
     def opened(self) -> Iterator[pq.ParquetFile]:
-        """Opens the file. Raises LogDamaged when it differs from what was written, FileNotFoundError when it was removed."""
+        """Opens the file. Raises LogDamaged when it differs from what was written,
+        FileNotFoundError when it was removed."""
         with self._reading(), pq.ParquetFile(self._verified(), page_checksum_verification=True) as file:
             if file.metadata.num_rows != self.rows:
                 raise self.damaged(Message("rows in the file: {count}", count=file.metadata.num_rows))
@@ -109,14 +115,16 @@ class Segment:
         return self.path
 
     def verify(self) -> None:
-        """Raises LogDamaged when the file's bytes are not those that were written; an older release's is not looked into. Reads all of it."""
+        """Raises LogDamaged when the file's bytes are not those that were written; an older
+        release's is not looked into. Reads all of it."""
         with _whole_lock:
             _whole.pop(self.path, None)
         with self._reading():
             self._verified()
 
     def expect(self, crc: int) -> None:
-        """Raises LogDamaged when `crc`, that of the file as it was read, is not the one that it was written with."""
+        """Raises LogDamaged when `crc`, that of the file as it was read, is not the one
+        that it was written with."""
         if self.crc not in (None, crc):
             raise self.damaged(Message("its checksum is {found}", found=f"{crc:08x}"))
 
@@ -153,7 +161,8 @@ def _remember(path: Path, seen: tuple[int, ...]) -> None:
 
 
 def list_segments(folder: Path) -> list[Segment]:
-    """The segments in `folder` sorted by (first_seq, longest first); none if it does not exist. Files with other names are ignored."""
+    """The segments in `folder` sorted by (first_seq, longest first); none if it does not exist.
+    Files with other names are ignored."""
     try:
         names = os.listdir(folder)  # noqa: PTH208 - strings: a Path for each of thousands of files is ten times slower
     except FileNotFoundError:
@@ -164,12 +173,14 @@ def list_segments(folder: Path) -> list[Segment]:
 
 @lru_cache(maxsize=KNOWN_FILES)
 def _in_folder(folder: Path, name: str) -> Segment:
-    """Readers list a folder several times for each answer, and the names are nearly always the same."""
+    """Readers list a folder several times for each answer, and the names
+    are nearly always the same."""
     return Segment.parse(folder / name)
 
 
 def segments_beyond(folder: Path, seq: int) -> list[Segment]:
-    """The segments in `folder` that end beyond `seq`, sorted, where none overlap. Costs little when that is few of many."""
+    """The segments in `folder` that end beyond `seq`, sorted, where none overlap. Costs little
+    when that is few of many."""
     try:
         names = [name for name in os.listdir(folder) if name.endswith(SUFFIX)]  # noqa: PTH208
     except FileNotFoundError:
@@ -183,7 +194,8 @@ def segments_beyond(folder: Path, seq: int) -> list[Segment]:
 
 
 def newest_segment(folder: Path) -> Segment | None:
-    """The segment with the greatest name in `folder`: in a folder that is only appended to, its end."""
+    """The segment with the greatest name in `folder`: in a folder that is
+    only appended to, its end."""
     try:
         names = [name for name in os.listdir(folder) if name.endswith(SUFFIX)]  # noqa: PTH208
     except FileNotFoundError:
@@ -192,7 +204,8 @@ def newest_segment(folder: Path) -> Segment | None:
 
 
 def without_overlaps(segments: Iterable[Segment]) -> list[Segment]:
-    """The fewest of `segments` that hold all their rows: those covered by longer ones left out. Sorted by first_seq.
+    """The fewest of `segments` that hold all their rows: those covered by longer ones left
+    out. Sorted by first_seq.
 
     Raises Gap when rows are missing between two of them.
     """
@@ -207,10 +220,11 @@ def without_overlaps(segments: Iterable[Segment]) -> list[Segment]:
 
 
 def publish(write: Callable[[Path], None], tmp: Path, target: Path, *, mtime_ns: int | None = None) -> Path:
-    """Lets `write` fill the file `tmp`, then makes it `target` with its checksum in its name: on disk and whole when this returns its path,
-    absent when it raises before.
+    """Lets `write` fill the file `tmp`, then makes it `target` with its checksum in its name: on
+    disk and whole when this returns its path, absent when it raises before.
 
-    `mtime_ns` becomes the file's modification time. Raises OSError; the temporary file is then gone, if the disk allows it.
+    `mtime_ns` becomes the file's modification time. Raises OSError; the temporary file is then
+    gone, if the disk allows it.
     """
     try:
         write(tmp)
@@ -229,7 +243,8 @@ def publish(write: Callable[[Path], None], tmp: Path, target: Path, *, mtime_ns:
 
 
 def crc_of(file: BufferedIOBase) -> int:
-    """The CRC-32 of the rest of a file. Into one small buffer: new ones cost as much again as the sum (20 MB: 4 ms instead of 8)."""
+    """The CRC-32 of the rest of a file. Into one small buffer: new ones cost as much again as the
+    sum (20 MB: 4 ms instead of 8)."""
     crc, buffer = 0, memoryview(bytearray(SUMMED_BYTES))
     while count := file.readinto(buffer):
         crc = zlib.crc32(buffer[:count], crc)

@@ -1,16 +1,20 @@
-"""An event log on shared storage: any number of processes on any machines append to it and read it (decision 26).
+"""An event log on shared storage: any number of processes on any machines append to it
+and read it (decision 26).
 
-A database keeps the order: a row for each segment, and one for each feed that says where its log ends. Files lie in a local folder, or in a store of
-S3's protocol; no folder is listed to read, and no file is renamed or locked.
+A database keeps the order: a row for each segment, and one for each feed that says where its log
+ends. Files lie in a local folder, or in a store of S3's protocol; no folder is listed to read, and
+no file is renamed or locked.
 
     <store>/<feed>/live/      segments as they were appended
     <store>/<feed>/history/   the same rows in fewer, larger files
     <store>/<feed>/damaged/   files that were damaged, after a repair
-    <store>/<feed>/state/     snapshots of the states of its evaluation (engine/runtime/snapshots.py)
+    <store>/<feed>/state/     snapshots of its evaluation's states (engine/runtime/snapshots.py)
 
-A writer puts a file that is stamped for the place where the log ends when it looks; then, in one short transaction that locks the feed's row, takes
-that place if it is still free. If another was faster, it judges and stamps its rows again, and puts them while it holds the lock. A file that no row
-names was left behind by a writer that lost its place, or died: it is not read, and is deleted after a day.
+A writer puts a file that is stamped for the place where the log ends when it looks; then, in
+one short transaction that locks the feed's row, takes that place if it is still free. If
+another was faster, it judges and stamps its rows again, and puts them while it holds the lock.
+A file that no row names was left behind by a writer that lost its place, or died: it is not
+read, and is deleted after a day.
 """
 
 from __future__ import annotations
@@ -39,19 +43,21 @@ from engine.sources.store import Files, StoreUnavailable, files_of
 
 LIVE, HISTORY, DAMAGED = "live", "history", "damaged"
 REPLACED_S = 3_600
-"""A file that a larger one replaced, or that retention took, is kept for this long: a reader that has just listed it can still read it; the longest
-batch is much shorter."""
+"""A file that a larger one replaced, or that retention took, is kept for this long: a reader that
+has just listed it can still read it; the longest batch is much shorter."""
 ORPHANED_S = 86_400
 """A file that has been without a row for this long will not get one."""
 TAKEN_S = ORPHANED_S / 4
-"""A writer that was stopped for longer than this between its file and its place puts the file again."""
+"""A writer that was stopped for longer than this between its file and its
+place puts the file again."""
 REMEMBERED = 1_000
 """A process keeps the entries of this many segments that it wrote, and need not read them back."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """The end of a log: the next row's number, the clock, and for how many milliseconds it has stood there."""
+    """The end of a log: the next row's number, the clock, and for how many
+    milliseconds it has stood there."""
 
     next_seq: int = 0
     max_t: int | None = None
@@ -60,7 +66,8 @@ class Place:
 
 @dataclass(frozen=True)
 class Ordered:
-    """A segment in its place: rows from `first_seq` on, the clock after them, the file that has them, with its checksum."""
+    """A segment in its place: rows from `first_seq` on, the clock after them, the file that
+    has them, with its checksum."""
 
     first_seq: int
     rows: int
@@ -104,13 +111,16 @@ class Order(Listing, Protocol):
         """Whether rows may have been appended since then. Called a hundred times a second."""
 
     def replace(self, parts: Sequence[str], by: Sequence[Ordered]) -> bool:
-        """Exchanges neighbouring segments, named by their files, in one transaction; false, and nothing done, when some are no more."""
+        """Exchanges neighbouring segments, named by their files, in one transaction; false, and
+        nothing done, when some are no more."""
 
     def alone(self) -> AbstractContextManager[None]:
-        """No other process moves the end or replaces segments: a transaction, or part of one that is under way."""
+        """No other process moves the end or replaces segments: a transaction, or part
+        of one that is under way."""
 
     def exchange(self, parts: Sequence[str], by: Ordered) -> None:
-        """Exchanges neighbouring segments, named by their files. The clock at the log's end is that of `by` if it is the last. Held `alone`."""
+        """Exchanges neighbouring segments, named by their files. The clock at the log's end is that
+        of `by` if it is the last. Held `alone`."""
 
     def replaced(self, seconds: float) -> Sequence[str]:
         """Files that were replaced or dropped at least this long ago."""
@@ -133,7 +143,8 @@ class SharedSegment(Segment):
         return self.content()
 
     def content(self) -> pa.NativeFile:
-        """Opens the file. Raises LogDamaged when it is missing, FileNotFoundError when it was compacted: readers look again."""
+        """Opens the file. Raises LogDamaged when it is missing, FileNotFoundError when it was
+        compacted: readers look again."""
         assert self.files is not None and self.listing is not None
         try:
             return self.files.open(str(self.path))
@@ -149,7 +160,8 @@ class SharedSegment(Segment):
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """An error is damage if the file's bytes are not those that were stored; else the store is unavailable."""
+        """An error is damage if the file's bytes are not those that were stored; else
+        the store is unavailable."""
         try:
             yield
         except (FileNotFoundError, StoreUnavailable):
@@ -160,7 +172,8 @@ class SharedSegment(Segment):
             raise StoreUnavailable(f"{self.path} could not be read: {error}") from error
 
     def _verified(self) -> Any:
-        """Small files are read at once and compared with their checksum; in larger ones each page has a checksum."""
+        """Small files are read at once and compared with their checksum; in larger ones
+        each page has a checksum."""
         file = self.content()
         if file.size() > WHOLE_BYTES:
             return file
@@ -204,7 +217,7 @@ class SharedLog(SharedReader):
         self._own: dict[str, list[Entry]] = {}
         self._sweep_at = 0.0
 
-    # -- writing ------------------------------------------------------------------------------------------------------------------
+    # -- writing -----------------------------------------------------------------------------------
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -214,7 +227,8 @@ class SharedLog(SharedReader):
         place, began = self.order.place(), time.time()
         admitted, segment = self._put(group, place)
         failpoint("log.before_order")
-        # The transaction failed: its row may be there or not, so the file stays. A repetition with the same key learns it.
+        # The transaction failed: its row may be there or not, so the file stays. A repetition
+        # with the same key learns it.
         with self.order.turn() as turn:
             if turn.place != place or time.time() - began > TAKEN_S:
                 self._discard(segment)
@@ -267,7 +281,8 @@ class SharedLog(SharedReader):
         self.order.exchange([str(segment.path) for segment in old], self._put_file(LIVE, old[0].first_seq, rows, clock, buffer))
 
     def replace_damaged(self, old: Segment, write: Callable[[BinaryIO], None]) -> None:
-        """Another file for the same rows; the remains of the old one stay in damaged/. Held `alone`."""
+        """Another file for the same rows; the remains of the old one stay
+        in damaged/. Held `alone`."""
         assert isinstance(old, SharedSegment)
         with suppress(LogDamaged), old.content() as file:
             self.files.put(f"{self.folder.name}/{DAMAGED}/{old.path.name}", file.read_buffer())
@@ -275,7 +290,7 @@ class SharedLog(SharedReader):
         write(buffer)
         self.order.exchange([str(old.path)], self._put_file(old.path.parent.name, old.first_seq, old.rows, old.max_t, buffer))
 
-    # -- what is there ------------------------------------------------------------------------------------------------------------
+    # -- what is there -----------------------------------------------------------------------------
 
     def grown_since(self, look_ns: int) -> bool:
         return self.order.grown_since(look_ns)
@@ -299,7 +314,7 @@ class SharedLog(SharedReader):
         segments = [one for one in self.order.beyond(first) if one.first_seq < stop] if spans else []
         return ListedLog(self.files.url, self.folder.name, tuple(segments))
 
-    # -- maintenance --------------------------------------------------------------------------------------------------------------
+    # -- maintenance -------------------------------------------------------------------------------
 
     def compact(self, up_to_seq: int) -> int:
         ready = [s for s in self.segments() if _is_live(s) and s.next_seq <= up_to_seq + 1]
@@ -341,7 +356,8 @@ class SharedLog(SharedReader):
             self.files.remove(whole.file)
 
     def _sweep_files(self) -> None:
-        """Removes the files of former segments, and from time to time files that never became one."""
+        """Removes the files of former segments, and from time to time
+        files that never became one."""
         gone = self.order.replaced(REPLACED_S)
         for file in gone:
             self.files.remove(file)
@@ -351,7 +367,8 @@ class SharedLog(SharedReader):
             self.remove_orphans(ORPHANED_S)
 
     def remove_orphans(self, age_s: float) -> int:
-        """Removes files without a row that are older than `age_s`; how many. The one time that folders are listed."""
+        """Removes files without a row that are older than `age_s`; how many. The one
+        time that folders are listed."""
         # Files first: a row appended meanwhile is in a listed file, or in a newer one.
         listed = [file for folder in (LIVE, HISTORY) for file in self.files.older_than(f"{self.folder.name}/{folder}", age_s)]
         known = self.order.known() if listed else ()
@@ -399,7 +416,8 @@ def _is_live(segment: Segment) -> bool:
 
 
 def moved_in(order: Order, files: Files, old: EventLog) -> int:
-    """Copies a log's files from a folder into a store, and registers them in order; returns the number of rows. No appends meanwhile."""
+    """Copies a log's files from a folder into a store, and registers them in order; returns the
+    number of rows. No appends meanwhile."""
     segments = old.segments()
     shared = SharedLog(order, files, old.folder.name)
     if order.place() != Place():

@@ -1,7 +1,9 @@
-"""File storage that several machines reach: a folder, or a store with the S3 protocol, behind one URL.
+"""File storage that several machines reach: a folder, or a store with the S3
+protocol, behind one URL.
 
-`s3://bucket/prefix?endpoint_override=host:port&scheme=http&region=...`, `file:///folder` or `/folder`. Keys come from `AWS_ACCESS_KEY_ID` and
-`AWS_SECRET_ACCESS_KEY`, from what the machine is allowed to, or stand in the URL.
+`s3://bucket/prefix?endpoint_override=host:port&scheme=http&region=...`, `file:///folder` or
+`/folder`. Keys come from `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`, from what the machine is
+allowed to, or stand in the URL.
 """
 
 from __future__ import annotations
@@ -77,17 +79,20 @@ class Files:
         return None
 
     def put_with_retries(self, name: str, *content: pa.Buffer | bytes, lasting: bool = True) -> None:
-        """The same. Retries if the store is unavailable. Unless it is `lasting`, a folder's file may go with the machine. Raises OSError."""
+        """The same. Retries if the store is unavailable. Unless it is `lasting`, a folder's file
+        may go with the machine. Raises OSError."""
         if self._is_local:
             return _put_locally(Path(self.folder, name), content, lasting)
         return _with_retries(lambda: self.put(name, *content))
 
     def open(self, name: str) -> pa.NativeFile:
-        """For reading. Retries if the store is unavailable. Raises FileNotFoundError, StoreUnavailable."""
+        """For reading. Retries if the store is unavailable. Raises
+        FileNotFoundError, StoreUnavailable."""
         return _with_retries(lambda: self.system.open_input_file(f"{self.folder}/{name}"))
 
     def read(self, name: str, offset: int = 0, size: int | None = None) -> bytes:
-        """So many bytes of it, or all. Retries if the store is unavailable. Raises FileNotFoundError, StoreUnavailable; what a local file raises."""
+        """So many bytes of it, or all. Retries if the store is unavailable. Raises
+        FileNotFoundError, StoreUnavailable; what a local file raises."""
 
         def read() -> bytes:
             with self.system.open_input_file(f"{self.folder}/{name}") as file:
@@ -110,12 +115,14 @@ class Files:
             list(pool.map(self.remove, names))
 
     def existing(self, names: Iterable[str]) -> set[str]:
-        """Those of the files that are there: each is asked for, unlike with `names`. Raises StoreUnavailable."""
+        """Those of the files that are there: each is asked for, unlike with
+        `names`. Raises StoreUnavailable."""
         paths = [f"{self.folder}/{name}" for name in names]
         return {one.base_name for one in _with_retries(lambda: self.system.get_file_info(paths)) if one.is_file}
 
     def names(self) -> list[str]:
-        """The files directly in the folder; some gateways leave out others while one is removed. Raises StoreUnavailable."""
+        """The files directly in the folder; some gateways leave out others while one is
+        removed. Raises StoreUnavailable."""
         entries = _with_retries(lambda: self.system.get_file_info(fs.FileSelector(self.folder, allow_not_found=True)))
         return [one.base_name for one in entries if one.is_file]
 
@@ -153,7 +160,8 @@ def _opened(url: str, below: str) -> Files:
 
 
 def _with_retries(act: Callable[[], Found]) -> Found:
-    """The result of `act`. Retries while the store is unavailable. Raises FileNotFoundError, StoreUnavailable."""
+    """The result of `act`. Retries while the store is unavailable. Raises
+    FileNotFoundError, StoreUnavailable."""
     give_up = time.monotonic() + TIMEOUT_S
     while True:
         try:

@@ -1,7 +1,9 @@
-"""Reports of trackers: OsmAnd's protocol (in an address or a form), the JSON of Traccar Client, and the JSON that a Traccar server forwards.
+"""Reports of trackers: OsmAnd's protocol (in an address or a form), the JSON of Traccar Client, and
+the JSON that a Traccar server forwards.
 
-All become records with the same columns: `id`, `time` in ms, `lon`, `lat`, `speed` in knots, `course` in degrees, `altitude` and `accuracy` in
-metres, `battery` in percent; missing values are null.
+All become records with the same columns: `id`, `time` in ms, `lon`, `lat`, `speed`
+in knots, `course` in degrees, `altitude` and `accuracy` in metres, `battery` in
+percent; missing values are null.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ MOST_REPORTS = 1_000
 
 
 def reports_of(query: Mapping[str, str], body: bytes, now: int) -> Iterator[Record | Broken]:
-    """The reports of a request. `now`: when it came, in ms, for those without a time. Never raises."""
+    """The reports of a request. `now`: when it came, in ms, for those
+    without a time. Never raises."""
     if "lat" in query or "lon" in query or "location" in query:
         yield _osmand(query, now)
         return
@@ -43,7 +46,8 @@ def reports_of(query: Mapping[str, str], body: bytes, now: int) -> Iterator[Reco
 
 
 def _osmand(query: Mapping[str, str], now: int) -> Record | Broken:
-    """OsmAnd: `id` (or `deviceid`), `lat`, `lon` (or `location=lat,lon`), `timestamp`, `speed` in knots, `bearing` or `heading`, `altitude`, ..."""
+    """OsmAnd: `id` (or `deviceid`), `lat`, `lon` (or `location=lat,lon`), `timestamp`, `speed` in
+    knots, `bearing` or `heading`, `altitude`, ..."""
     lat, _, lon = query.get("location", "").partition(",")
     return _record(
         {
@@ -73,7 +77,8 @@ def _json(document: Any, now: int) -> Record | Broken:
 
 
 def _forwarded(position: Mapping[str, Any], device: Any, now: int) -> Record | Broken:
-    """A report forwarded by a Traccar server (`forward.type` json): speeds in knots, the device by its own identifier."""
+    """A report forwarded by a Traccar server (`forward.type` json): speeds in knots, the
+    device by its own identifier."""
     device = device if isinstance(device, Mapping) else {}
     attributes = position["attributes"] if isinstance(position.get("attributes"), Mapping) else {}
     if position.get("valid") is False:
@@ -95,7 +100,8 @@ def _forwarded(position: Mapping[str, Any], device: Any, now: int) -> Record | B
 
 
 def _client(document: Mapping[str, Any], location: Mapping[str, Any], now: int) -> Record | Broken:
-    """Traccar Client of 2025 and later: metres a second, the battery from 0 to 1; unknown values are negative."""
+    """Traccar Client of 2025 and later: metres a second, the battery from 0 to 1;
+    unknown values are negative."""
     coords = location.get("coords")
     coords = coords if isinstance(coords, Mapping) else {}
     battery = location["battery"] if isinstance(location.get("battery"), Mapping) else {}

@@ -1,4 +1,5 @@
-"""Single values into columns: the slow, exact way for blocks of text that hold something unexpected."""
+"""Single values into columns: the slow, exact way for blocks of text that
+hold something unexpected."""
 
 from __future__ import annotations
 
@@ -21,13 +22,16 @@ _TEXTS_OF_BOOLS = {"true": True, "True": True, "TRUE": True, "1": True, "false":
 
 
 class Cell(str):
-    """A text of a format in which everything is text: converted to a number or a truth value if the column has that type."""
+    """A text of a format in which everything is text: converted to a number or a truth value if
+    the column has that type."""
 
 
 def column_of(values: Sequence[Any], kind: ColumnType, *, text: bool) -> tuple[pa.Array, Bools | None]:
-    """(the values in the Arrow type of `kind`, null where they are null or do not fit; where they do not fit, null for nowhere).
+    """(the values in the Arrow type of `kind`, null where they are null or do not fit; where they
+    do not fit, null for nowhere).
 
-    With `text` they are fields of a CSV file (null: the empty one), otherwise what JSON gave, and Cells.
+    With `text` they are fields of a CSV file (null: the empty one), otherwise
+    what JSON gave, and Cells.
     """
     quick = _all_of(values, kind) if not text or kind is ColumnType.STRING else None
     if quick is not None:
@@ -45,7 +49,8 @@ def column_of(values: Sequence[Any], kind: ColumnType, *, text: bool) -> tuple[p
 
 
 def _all_of(values: Sequence[Any], kind: ColumnType) -> pa.Array | None:
-    """Values that are of their type already, as most columns are: one by one takes ten times as long."""
+    """Values that are of their type already, as most columns are: one by
+    one takes ten times as long."""
     try:
         array = pa.array(values)
     except (pa.ArrowException, UnicodeError, OverflowError):

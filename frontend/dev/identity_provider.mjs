@@ -1,7 +1,8 @@
-// A provider of OpenID Connect for tests and for trying it out: node dev/identity_provider.mjs PORT
-// Certified software (oidc-provider) on loopback. Any name logs in, with any password; the address is <name>@example.org.
-// A name that begins with "unverified" has an address that the provider does not vouch for; one that begins with "strong" shows two
-// factors. Clients: "vedette" and "vedette-two".
+// A provider of OpenID Connect for tests and for trying it out: node dev/identity_provider.mjs
+// PORT Certified software (oidc-provider) on loopback. Any name logs in, with any password; the
+// address is <name>@example.org. A name that begins with "unverified" has an address that the
+// provider does not vouch for; one that begins with "strong" shows two factors. Clients:
+// "vedette" and "vedette-two".
 import Provider from "oidc-provider";
 
 const port = Number(process.argv[2]);
@@ -9,7 +10,8 @@ const issuer = `http://127.0.0.1:${port}`;
 const client = (id, callback) => ({
   client_id: id,
   client_secret: "a secret of tests",
-  // Of native applications on loopback any port is accepted (RFC 8252): a test's server has a new one each time.
+  // Of native applications on loopback any port is accepted (RFC 8252): a test's
+  // server has a new one each time.
   application_type: "native",
   redirect_uris: [`http://127.0.0.1/login/with/${callback}/callback/`],
   grant_types: ["authorization_code"],

@@ -1,6 +1,8 @@
-"""Screenshots of the pages in headless Chromium: python shots.py [--login USER:PASSWORD] OUT_FOLDER BASE_URL NAME|PATH|THEME|WIDTHxHEIGHT|WAIT_S ...
+"""Screenshots of the pages in headless Chromium: python shots.py [--login USER:PASSWORD] OUT_FOLDER
+BASE_URL NAME|PATH|THEME|WIDTHxHEIGHT|WAIT_S ...
 
-Only the name is needed of each. Messages of the console, responses of 400 and more, and pages wider than their window are reported.
+Only the name is needed of each. Messages of the console, responses of 400 and more, and pages wider
+than their window are reported.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-// Texts for translators: `npm run texts` writes what t() and tn() say in the front end, and {% translate %}, gettext() and
-// Message() on the server, into the .po files and keeps what is translated; `npm run texts:check` fails where a .po file differs
-// from the code, a text has no translation, or one in a place of texts is not marked.
+// Texts for translators: `npm run texts` writes what t() and tn() say in the front end, and {%
+// translate %}, gettext() and Message() on the server, into the .po files and keeps what is
+// translated; `npm run texts:check` fails where a .po file differs from the code, a text has no
+// translation, or one in a place of texts is not marked.
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { mo, po } from "gettext-parser";
@@ -16,9 +17,15 @@ const GALLERY = join(ROOT, "fixtures/gallery");
 const SAMPLES = join(ROOT, "fixtures/samples/samples.json");
 const SCENARIOS = join(ROOT, "fixtures/scenarios");
 const SERVER = join(ROOT, "webapp/locale");
-/** Literals that stay as they are in every language, though they read like texts: names, keywords, formats. */
+/**
+ * Literals that stay as they are in every language, though they read like texts:
+ * names, keywords, formats.
+ */
 const NAMES = join(HERE, "names.txt");
-/** What is wrong with an answer of the server is said to developers; the worker gets its texts by its address. */
+/**
+ * What is wrong with an answer of the server is said to developers; the worker gets
+ * its texts by its address.
+ */
 const NO_TEXTS = new Set(["lib/parse.ts", "live/frames.ts", "push_worker.ts"]);
 /** Functions that put a text before the reader, and which of their arguments it is. */
 const TEXT_ARGUMENTS = new Map(
@@ -90,7 +97,10 @@ function isNoText(node) {
   return ts.isCallExpression(parent) && NO_TEXT.has(nameOf(parent.expression));
 }
 
-/** Literals that reach the reader without t(): in a place of texts any, elsewhere what reads like a text and is no name. */
+/**
+ * Literals that reach the reader without t(): in a place of texts any, elsewhere what reads
+ * like a text and is no name.
+ */
 export function unmarked(source, names) {
   const found = new Set();
   const say = (node) => names.has(written(node).trim().replaceAll("\n", " ")) || found.add(node);
@@ -178,7 +188,9 @@ const HAS_MESSAGES = /^from engine\.model\.messages import .*\bMessage\b|^class 
 /** A message that is put together: no translator finds its text. */
 const PYTHON_UNREADABLE = new RegExp(String.raw`(?<!class )\bMessage\((?!\s*(?:${PYTHON_TEXT.source})\s*[,)"'])[^\n]*`, "g");
 
-/** The texts in a list of Python's arguments; literals without a comma between them are one text. */
+/**
+ * The texts in a list of Python's arguments; literals without a comma between them are one text.
+ */
 export function literalsIn(list) {
   const literals = [""];
   for (const [, text, comma] of list.matchAll(new RegExp(String.raw`(${PYTHON_TEXT.source})\s*(,?)`, "g"))) {
@@ -212,7 +224,10 @@ function ofGallery() {
   return found;
 }
 
-/** What the samples are called and what their queries look for. Queries of simulated samples are those of their worlds. */
+/**
+ * What the samples are called and what their queries look for. Queries of simulated samples
+ * are those of their worlds.
+ */
 function ofSamples() {
   const found = [];
   const say = (at, ...texts) => found.push(...texts.filter(Boolean).map((text) => ({ text, plural: undefined, context: "", at })));
@@ -229,7 +244,10 @@ function ofSamples() {
 
 const BLOCK = /\{% blocktranslate (trimmed )?[^%]*%\}(.*?)\{% endblocktranslate %\}/gs;
 
-/** The texts of a template's blocks, each with its plural if it has one; those of `trimmed` are in one line, as Django reads them. */
+/**
+ * The texts of a template's blocks, each with its plural if it has one; those of `trimmed` are in
+ * one line, as Django reads them.
+ */
 function blocksOfTemplate(template) {
   return [...template.matchAll(BLOCK)].map(([, isTrimmed, inside]) =>
     inside
@@ -240,8 +258,8 @@ function blocksOfTemplate(template) {
 }
 
 /**
- * What the templates of the server say by {% translate %} and {% blocktranslate %}, its code by gettext(), and the faults of what is
- * not marked.
+ * What the templates of the server say by {% translate %} and {% blocktranslate %}, its code by
+ * gettext(), and the faults of what is not marked.
  */
 function ofServer() {
   const [found, faults] = [[], []];

@@ -1,6 +1,7 @@
 /**
- * Runs by itself, whether a page is open or not: shows what the server pushed, and opens the page behind it when it is pressed.
- * It controls no page: below its own address there is none. It imports nothing, as not every browser takes modules here.
+ * Runs by itself, whether a page is open or not: shows what the server pushed, and opens the page
+ * behind it when it is pressed. It controls no page: below its own address there is none. It
+ * imports nothing, as not every browser takes modules here.
  */
 
 interface Extended extends Event {
@@ -40,7 +41,10 @@ interface Message {
 
 const scope = self as unknown as Scope;
 const RENEWAL = "/api/v1/channels/push-renewal";
-/** In the reader's language, in this script's own address; English in one that was registered without them. */
+/**
+ * In the reader's language, in this script's own address; English in one that
+ * was registered without them.
+ */
 const WORDS = new URLSearchParams(scope.location.search);
 const ENDED: Message = {
   title: WORDS.get("ended") ?? "Alerts no longer reach this browser",
@@ -49,7 +53,10 @@ const ENDED: Message = {
   tag: "push-ended",
 };
 
-/** What a message says; a browser takes it ill if nothing is shown, so one that cannot be read says that there is news. */
+/**
+ * What a message says; a browser takes it ill if nothing is shown, so one that cannot be
+ * read says that there is news.
+ */
 function read(text: string): Message {
   const usual = { title: "Vedette", body: WORDS.get("news") ?? "There are new alerts.", link: "/alerts/", tag: "alerts" };
   try {
@@ -62,7 +69,8 @@ function read(text: string): Message {
 }
 
 function show(message: Message): Promise<void> {
-  // `renotify` is missing in TypeScript's types: a message about the same alert takes the place of the one before, and calls again.
+  // `renotify` is missing in TypeScript's types: a message about the same alert takes the place of
+  // the one before, and calls again.
   const options = { body: message.body, tag: message.tag, renotify: true, icon: "/static/icons/favicon.svg", data: message.link };
   return scope.registration.showNotification(message.title, options);
 }
@@ -76,7 +84,10 @@ async function open(link: unknown): Promise<void> {
   await (shown === undefined ? scope.clients.openWindow(address.href) : shown.focus());
 }
 
-/** The server gets the new subscription in the place of the old one, whose keys show that it was this browser's. Throws. */
+/**
+ * The server gets the new subscription in the place of the old one, whose keys show that it
+ * was this browser's. Throws.
+ */
 async function renew(event: Changed): Promise<void> {
   const old = event.oldSubscription;
   const key = old?.options.applicationServerKey;

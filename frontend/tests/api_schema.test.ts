@@ -1,4 +1,7 @@
-/** The parsers read what the server's OpenAPI document describes: no field that it does not have, and each form that it allows. */
+/**
+ * The parsers read what the server's OpenAPI document describes: no field that it does not have,
+ * and each form that it allows.
+ */
 
 import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
@@ -58,7 +61,10 @@ const {
   paths: Record<string, Record<string, Operation>>;
 };
 
-/** `full`: with all that may be there; otherwise with null, or nothing, wherever the document allows it. */
+/**
+ * `full`: with all that may be there; otherwise with null, or nothing,
+ * wherever the document allows it.
+ */
 function example(schema: Schema, full: boolean): unknown {
   if (schema.$ref !== undefined) return example(schemas[schema.$ref.split("/").at(-1)!]!, full);
   if (schema.nullable === true && !full) return null;
@@ -88,7 +94,10 @@ function objectOf(schema: Schema, full: boolean): unknown {
   return Object.fromEntries(entries.map(([name, one]) => [name, example(one, full)]));
 }
 
-/** Of a list with a number of items, the first has the first of their forms: ids come before numbers. */
+/**
+ * Of a list with a number of items, the first has the first of their
+ * forms: ids come before numbers.
+ */
 function listOf({ items = {}, minItems }: Schema, full: boolean): unknown[] {
   if (minItems === undefined) return full ? [example(items, full)] : [];
   return Array.from({ length: minItems }, (_, at) => example(items.anyOf === undefined ? items : items.anyOf.at(at === 0 ? 0 : -1)!, full));
@@ -220,7 +229,10 @@ describe("a parser and the document", () => {
   });
 });
 
-/** The components that an answer is made of: of a page or a list the one of its rows, of alternatives all. */
+/**
+ * The components that an answer is made of: of a page or a list the one of its
+ * rows, of alternatives all.
+ */
 function componentsIn({ $ref, type, items, anyOf, oneOf, allOf }: Schema): string[] {
   const name = $ref?.split("/").at(-1);
   if (name !== undefined) {
@@ -248,7 +260,10 @@ function answered(method: string, called: string): string[] {
     .flatMap(([, { content }]) => componentsIn(content?.["application/json"]?.schema ?? {}));
 }
 
-/** What pages read, by the addresses in the source: each as the answer of GET, and after `post(` of POST. */
+/**
+ * What pages read, by the addresses in the source: each as the answer of GET,
+ * and after `post(` of POST.
+ */
 function readByPages(): Map<string, string> {
   const source = new URL("../src/", import.meta.url);
   const found = new Map<string, string>();

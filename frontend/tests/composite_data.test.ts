@@ -140,7 +140,10 @@ function parsed(text: string): unknown {
     }
     return left;
   };
-  /** `!q[D]` at the end of an AND is what must not come around; before a `:` it is the head of a sequence. */
+  /**
+   * `!q[D]` at the end of an AND is what must not come around; before a `:` it
+   * is the head of a sequence.
+   */
   const conjunct = (): unknown => {
     const from = at;
     if (words[at] !== "!") return chain();

@@ -5,7 +5,10 @@ import type { Position } from "../src/lib/shapes";
 const PLANE = { crs: "planar", time: "ms" } as const;
 const EARTH = { crs: "geographic", time: "ms" } as const;
 
-/** A row of 100 entities ten units apart, three of them together at its end, which report every eight seconds. */
+/**
+ * A row of 100 entities ten units apart, three of them together at its end, which
+ * report every eight seconds.
+ */
 const row: Position[] = Array.from({ length: 100 }, (_, i) => [`e${i}`, 10 * i, 0, 100_000 - 80 * i]);
 row.push(["a", 5000, 0, 100_000], ["b", 5001, 0, 96_000], ["c", 5000, 1.5, 92_000]);
 

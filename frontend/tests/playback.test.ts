@@ -24,7 +24,10 @@ function encoded(from: number, to: number, samples: readonly Sample[]): ArrayBuf
   return data;
 }
 
-/** A server with these samples, which cuts longer spans short; `asked` are the spans it was asked for. */
+/**
+ * A server with these samples, which cuts longer spans short; `asked` are
+ * the spans it was asked for.
+ */
 function server(samples: readonly Sample[], longest = Infinity): [number, number][] {
   const asked: [number, number][] = [];
   vi.stubGlobal("location", new URL("http://localhost/"));
@@ -112,8 +115,8 @@ describe("playback", () => {
   });
 
   it("shows the same trails backwards as after a jump", async () => {
-    // No gap is a silence, whatever interval counts as usual: that is learned again from what a jump puts again, so a trail that starts
-    // after a silence may depend on the way.
+    // No gap is a silence, whatever interval counts as usual: that is learned again from what a
+    // jump puts again, so a trail that starts after a silence may depend on the way.
     const report = fc.tuple(fc.integer({ min: 1000, max: 1000 * SILENT_PERIODS }), fc.integer({ min: 0, max: 9 }));
     const tracks = fc.tuple(
       ...["a", "b", "c"].map((entity) => fc.array(report, { maxLength: 40 }).map((reports) => track(entity, reports))),

@@ -5,7 +5,10 @@ import { GONE_PERIODS, median, SILENT_PERIODS, unbroken } from "../src/data/sile
 
 const PERIOD = 200;
 
-/** A feed whose `regular` reports every PERIOD, after its clock has come to `to`; others by their own times. */
+/**
+ * A feed whose `regular` reports every PERIOD, after its clock has come to `to`;
+ * others by their own times.
+ */
 function feed(to: number, others: Record<string, number[]> = {}): EntitiesData {
   const data = new EntitiesData((x, y) => [x, y]);
   for (let t = 0; t <= to; t += PERIOD) {

@@ -1,4 +1,7 @@
-/** Small nasty worlds for properties: few ids and times, so that ties, repeats and retractions happen. */
+/**
+ * Small nasty worlds for properties: few ids and times, so that ties,
+ * repeats and retractions happen.
+ */
 
 import fc from "fast-check";
 import { alert, detection, type Alert, type Detection } from "../src/lib/shapes";

@@ -1,4 +1,5 @@
-"""The job's work without Spark: the same evaluator over the same log, stored by the same transaction."""
+"""The job's work without Spark: the same evaluator over the same log,
+stored by the same transaction."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 
 
 class Answering:
-    """Evaluates the rows of a feed's log (the world's, or another) that were not evaluated before; stores and publishes the answers."""
+    """Evaluates the rows of a feed's log (the world's, or another) that were not evaluated before;
+    stores and publishes the answers."""
 
     def __init__(self, world: World, feed: Feed | None = None) -> None:
         self.feed = feed or world.feed

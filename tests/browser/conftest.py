@@ -1,4 +1,5 @@
-"""A site as its users meet it: the real web server and publisher over the test database, and the system's Chromium before it."""
+"""A site as its users meet it: the real web server and publisher over the test database, and the
+system's Chromium before it."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ def browser() -> Iterator[Browser]:
 
     assert (ROOT / "static" / "build" / ".vite" / "manifest.json").is_file(), "the front end is not built: run make setup"
     with sync_playwright() as playwright:
-        # Playwright's own loop runs in this thread, which Django takes for an asynchronous caller of its ORM.
+        # Playwright's own loop runs in this thread, which Django takes for an
+        # asynchronous caller of its ORM.
         before = os.environ.get("DJANGO_ALLOW_ASYNC_UNSAFE")
         os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
         chromium = launched(playwright)
@@ -64,7 +66,8 @@ def encoded() -> str:
 
 
 class Servers:
-    """Web server and publisher, which all tests share. `folder` holds the data of one test; the next one begins with an empty folder."""
+    """Web server and publisher, which all tests share. `folder` holds the data of one test; the
+    next one begins with an empty folder."""
 
     def __init__(self, base: Path) -> None:
         self.folder, self.log = base / "var", base / "servers.log"
@@ -84,7 +87,8 @@ class Servers:
         (self.folder / self.log.name).symlink_to(self.log)
 
     def start(self, world: World) -> None:
-        """Those that do not run start, in the environment of the test's world; in another one than before all start again."""
+        """Those that do not run start, in the environment of the test's world; in another one
+        than before all start again."""
         environment = {name: value for name, value in world.environment().items() if name != "PYTEST_CURRENT_TEST"}
         if environment != self._environment:
             self.stop()
@@ -119,7 +123,8 @@ class Servers:
 
 
 class Site:
-    """A world (one planar feed, two queries), the processes that serve it, and one page of one reader."""
+    """A world (one planar feed, two queries), the processes that serve it,
+    and one page of one reader."""
 
     def __init__(self, world: World, servers: Servers, browser: Browser) -> None:
         self.world, self.servers = world, servers
@@ -132,7 +137,8 @@ class Site:
         self.page.on("pageerror", lambda error: self.faults.append(str(error)))
 
     def _heard(self, message: Any) -> None:
-        # A server that is away on purpose is reported in the console too; so is one that is too busy for a trial, which is asked again.
+        # A server that is away on purpose is reported in the console too; so is one that is too
+        # busy for a trial, which is asked again.
         expected = ("ERR_CONNECTION", "WebSocket connection", "status of 503")
         if message.type == "error" and not any(text in message.text for text in expected):
             self.faults.append(f"{message.text} {message.location.get('url', '')}".strip())

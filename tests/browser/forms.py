@@ -1,4 +1,5 @@
-"""Fills in the form of a query like a reader: by Tab and keys, with a preview, and saving it twice."""
+"""Fills in the form of a query like a reader: by Tab and keys, with a
+preview, and saving it twice."""
 
 from __future__ import annotations
 
@@ -62,7 +63,8 @@ def tab_to(page: Page, selector: str) -> None:
 
 
 def press(page: Page, name: str) -> None:
-    """Goes to the button that reads `name`, and may still have to be drawn, by Tab and presses it."""
+    """Goes to the button that reads `name`, and may still have to be
+    drawn, by Tab and presses it."""
     page.get_by_role("button", name=name, exact=True).first.wait_for()
     for _ in range(MOST_TABS):
         if page.evaluate("name => document.activeElement?.matches('button') && document.activeElement.innerText === name", name):
@@ -73,7 +75,8 @@ def press(page: Page, name: str) -> None:
 
 
 def choose(page: Page, selector: str, option: str) -> None:
-    """Goes to a list by Tab and presses the first letter of `option` until one that begins with `option` is chosen.
+    """Goes to a list by Tab and presses the first letter of `option` until one that
+    begins with `option` is chosen.
 
     Not the whole word: keys that come more than a second apart begin a new search.
     """
@@ -110,7 +113,8 @@ def type_in(page: Page, selector: str, text: str) -> None:
 
 
 def preview(page: Page, by_keyboard: bool = False) -> int:
-    """The number of answers of the preview. On a busy machine a preview may exceed the server's time limit, which is reported: it is repeated."""
+    """The number of answers of the preview. On a busy machine a preview may exceed the server's
+    time limit, which is reported: it is repeated."""
     for _ in range(MOST_TRIALS):
         with page.expect_response(lambda answer: answer.url.endswith("/queries/preview")) as answered:
             if by_keyboard:

@@ -1,8 +1,9 @@
-"""Takes the pictures of docs/guide from a running demo: `python -m tests.browser.pictures ADDRESS RECORDING`, some minutes after `make demo`.
+"""Takes the pictures of docs/guide from a running demo:
+`python -m tests.browser.pictures ADDRESS RECORDING`, some minutes after `make demo`.
 
-RECORDING becomes a feed, for the pictures of the first steps. The password of the demo's analyst is read from the environment's
-VEDETTE_DEMO_PASSWORD, or from var/analyst-password. tests/checks/test_pictures.py compares the names, selectors and labels with the guide and the
-pages.
+RECORDING becomes a feed, for the pictures of the first steps. The password of the demo's analyst is
+read from the environment's VEDETTE_DEMO_PASSWORD, or from var/analyst-password.
+tests/checks/test_pictures.py compares the names, selectors and labels with the guide and the pages.
 """
 
 from __future__ import annotations

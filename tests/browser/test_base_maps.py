@@ -1,4 +1,5 @@
-"""A base map of vector tiles from an archive on this server: drawn in both themes, with names, over the bundled coastlines."""
+"""A base map of vector tiles from an archive on this server: drawn in both themes, with names,
+over the bundled coastlines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Rules in the browser: a template in words, its sentence, the sandbox with the rule of each edge, a fault in its place, and the query saved."""
+"""Rules in the browser: a template in words, its sentence, the sandbox with the rule of each edge,
+a fault in its place, and the query saved."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ def _keep(site: Site) -> None:
 
 
 def _choose(site: Site) -> None:
-    """Two that stay close for longer than a second: the numbers are said in the sentence, and the server says the query in words."""
+    """Two that stay close for longer than a second: the numbers are said in the sentence, and the
+    server says the query in words."""
     page = site.page
     page.get_by_text("Two meet", exact=True).click()
     page.get_by_label("For longer than", exact=True).fill("1")
@@ -60,7 +62,8 @@ def _choose(site: Site) -> None:
 
 
 def _try(site: Site) -> None:
-    """Inner fluents have lanes too; the list says what the lanes say, and an edge marks its rule in the text."""
+    """Inner fluents have lanes too; the list says what the lanes say, and an edge
+    marks its rule in the text."""
     page = site.page
     site.world.wait(lambda: _tried(site), 60, "the sandbox answers")
     page.get_by_label("Whose lanes").select_option(label="Everybody")
@@ -77,7 +80,8 @@ def _try(site: Site) -> None:
 
 
 def _tried(site: Site) -> bool:
-    """Asks the sandbox; on a busy machine it may take longer than the server allows, and then says so."""
+    """Asks the sandbox; on a busy machine it may take longer than the server
+    allows, and then says so."""
     page = site.page
     page.get_by_role("button", name="Try it").click()
     page.locator(".sandbox-summary, .sandbox-body .empty").first.wait_for()
@@ -86,7 +90,8 @@ def _tried(site: Site) -> bool:
 
 
 def _break_and_mend(site: Site) -> None:
-    """A misspelt fluent is marked where it stands, with the nearest known name; what is typed is completed."""
+    """A misspelt fluent is marked where it stands, with the nearest known name;
+    what is typed is completed."""
     page = site.page
     text = page.get_by_label("Rules of the program")
     text.click()
@@ -123,7 +128,8 @@ def _save(site: Site) -> None:
 
 
 def _look_back(site: Site) -> None:
-    """A user who asks for the rules behind an answer of an earlier version sees those, and a note that there are newer ones."""
+    """A user who asks for the rules behind an answer of an earlier version sees those, and a note
+    that there are newer ones."""
     from webapp.queries.models import Query
     from webapp.queries.services import query_edit
 

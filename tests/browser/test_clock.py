@@ -28,7 +28,8 @@ class Watched:
         self.answering.catch_up()
 
     def state(self) -> dict[str, Any]:
-        """What the page shows of its instant: clock, chip, field, marked entities on the map, counts of the panel, address."""
+        """What the page shows of its instant: clock, chip, field, marked entities on the map,
+        counts of the panel, address."""
         return dict(
             self.page.evaluate(
                 """() => ({
@@ -42,7 +43,8 @@ class Watched:
         )
 
     def settled(self) -> dict[str, Any]:
-        """The state after it has not changed for two seconds: on a busy machine the map may be drawn late."""
+        """The state after it has not changed for two seconds: on a busy machine
+        the map may be drawn late."""
         found, same = self.state(), 0
         for _ in range(60):
             self.page.wait_for_timeout(500)
@@ -72,7 +74,8 @@ def test_pausing_stops_every_clock_and_live_continues(watched: Watched) -> None:
     watched.page.locator(".state-past", has_text="Paused").wait_for()
     # A stay is known only when it has ended, then also for instants long past.
     watched.page.get_by_label("Show stays").uncheck()
-    # The feed's lateness is a second, and the present is ahead of the rows by up to one and a half seconds: this instant is final.
+    # The feed's lateness is a second, and the present is ahead of the rows by up to one and a half
+    # seconds: this instant is final.
     watched.page.locator(".when").fill("-3 seconds")
     watched.page.locator(".when").press("Enter")
     before = watched.settled()

@@ -1,4 +1,5 @@
-"""A timeline with more answers than can be fetched singly shows counts of all, says so, and shows single answers where there are few."""
+"""A timeline with more answers than can be fetched singly shows counts of all, says so, and shows
+single answers where there are few."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""An analyst writes a composite event: a tree built by keyboard, with its text and its sentence, and the text applied to the tree."""
+"""An analyst writes a composite event: a tree built by keyboard, with its text and its sentence,
+and the text applied to the tree."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ def _items(page: Page) -> list[str]:
 
 
 def _tree(page: Page) -> None:
-    """A : B becomes SHELF : !CHECKOUT : EXIT; a part is added, moved and removed without further effect."""
+    """A : B becomes SHELF : !CHECKOUT : EXIT; a part is added, moved and
+    removed without further effect."""
     _press(page, "ArrowDown")
     _called(page, "SHELF")
     _press(page, "ArrowDown")
@@ -71,7 +73,8 @@ def _tree(page: Page) -> None:
 
 
 def _text(page: Page) -> None:
-    """A fault has its line and column; an undefined name can be defined; times of the text appear in the tree."""
+    """A fault has its line and column; an undefined name can be defined; times of
+    the text appear in the tree."""
     page.locator("#pattern-text").fill("SHELF :\n!CHECKOUT :[0,PT5M EXIT")
     fault = page.locator(".trigger-fault")
     fault.get_by_text("line 2, column 20").wait_for()

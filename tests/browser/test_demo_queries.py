@@ -1,6 +1,8 @@
-"""The demo's queries in their editors, each form once: each is opened, tried and saved unchanged, and one of its answers is explained.
+"""The demo's queries in their editors, each form once: each is opened, tried and saved unchanged,
+and one of its answers is explained.
 
-Saving and explaining are tested on the page for one query of each kind; for the others the API gets the documents that their editors have sent.
+Saving and explaining are tested on the page for one query of each kind; for the others the API gets
+the documents that their editors have sent.
 """
 
 from __future__ import annotations
@@ -57,11 +59,12 @@ def test_every_form_of_demo_query_goes_through_its_editor(site: Site) -> None:
     site.page.close()
 
 
-# -- the demo, small ---------------------------------------------------------------------------------------------------------------
+# -- the demo, small -------------------------------------------------------------------------------
 
 
 def _of_each_form(queries: list[dict[str, Any]], seen: set[Any]) -> list[dict[str, Any]]:
-    """Every program, and of the other families the first query with each set of keys: queries with the same keys use the same fields."""
+    """Every program, and of the other families the first query with each set of keys: queries with
+    the same keys use the same fields."""
     found = []
     for query in queries:
         specification = query["specification"]
@@ -73,7 +76,8 @@ def _of_each_form(queries: list[dict[str, Any]], seen: set[Any]) -> list[dict[st
 
 
 def _seed(site: Site, name: str, seen: set[Any]) -> list[Query]:
-    """The feed with a few rows, and the first query of each form that no earlier feed has; its answers are stored and open alerts."""
+    """The feed with a few rows, and the first query of each form that no earlier feed has; its
+    answers are stored and open alerts."""
     from webapp.demo.simulation.scenarios import read_scenario
     from webapp.feeds.services import feed_create, region_create
     from webapp.queries.families import kinds_of
@@ -116,7 +120,7 @@ def _play(site: Site, feed: Feed, scenario: Any) -> None:
     assert answering.catch_up()
 
 
-# -- what an analyst does ----------------------------------------------------------------------------------------------------------
+# -- what an analyst does --------------------------------------------------------------------------
 
 
 def _opened(site: Site, query: Query) -> None:
@@ -126,7 +130,8 @@ def _opened(site: Site, query: Query) -> None:
 
 
 def _tried(site: Site, query: Query) -> Any:
-    """The document that the editor sends. On a busy machine a trial may exceed the server's time limit; then it is repeated."""
+    """The document that the editor sends. On a busy machine a trial may exceed the server's time
+    limit; then it is repeated."""
     page = site.page
     button, shown, address = ("#run-sandbox", ".sandbox-summary", "/queries/sandbox")
     if query.family != "calculus":
@@ -166,7 +171,8 @@ def _saved_as_sent(api: Client, query: Query, sent: Any) -> None:
 
 
 def _explained(site: Site, api: Client, query: Query, *, on_page: bool) -> None:
-    """An alert names the events of its answer; for a program's answer it links to the rule of its start, marked in the text."""
+    """An alert names the events of its answer; for a program's answer it links to the rule of its
+    start, marked in the text."""
     from webapp.alerts.models import Alert
 
     alert = Alert.objects.filter(query=query).order_by("pk").first()

@@ -1,4 +1,5 @@
-"""A query's page shows the queries that it derives from and those that derive from it, and asks before others are stopped."""
+"""A query's page shows the queries that it derives from and those that derive from it, and asks
+before others are stopped."""
 
 from __future__ import annotations
 

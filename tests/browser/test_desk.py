@@ -1,4 +1,5 @@
-"""The desk by keyboard, in two windows at once, without a connection, and with the browser's way back."""
+"""The desk by keyboard, in two windows at once, without a connection, and
+with the browser's way back."""
 
 from __future__ import annotations
 

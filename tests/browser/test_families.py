@@ -1,4 +1,5 @@
-"""An analyst fills the forms of newer families, each by mouse and by keyboard: occupancy, encounters, arrivals, and total time.
+"""An analyst fills the forms of newer families, each by mouse and by keyboard: occupancy,
+encounters, arrivals, and total time.
 
 Each query is tried, saved, opened again and saved unchanged: the stored document stays the same.
 """
@@ -33,7 +34,7 @@ def test_occupancy_encounter_and_accumulated_time_are_registered_in_their_forms(
     assert yard.faults == []
 
 
-# -- the gallery ------------------------------------------------------------------------------------------------------------------------
+# -- the gallery -----------------------------------------------------------------------------------
 
 
 def _cards_by_mouse(site: Site) -> None:
@@ -49,7 +50,8 @@ def _cards_by_mouse(site: Site) -> None:
 
 
 def _cards_by_keyboard(site: Site) -> None:
-    """The arrow keys move from card to card; the card for answers as events adds the first one at once, and keeps the focus."""
+    """The arrow keys move from card to card; the card for answers as events adds the first one at
+    once, and keeps the focus."""
     page = new_query(site, "composite")
     page.locator(".pattern-words", has_text="A").wait_for()
     tab_to(page, "input[name=family]")
@@ -63,7 +65,7 @@ def _cards_by_keyboard(site: Site) -> None:
     shot(page, "card-derive")
 
 
-# -- how many are there ---------------------------------------------------------------------------------------------------------------
+# -- how many are there ----------------------------------------------------------------------------
 
 
 def _occupancy_by_mouse(site: Site) -> None:
@@ -111,11 +113,12 @@ def _occupancy_by_keyboard(site: Site) -> None:
     assert (stored["count"], stored["lasting"]) == (["<=", 30], "PT1S")
 
 
-# -- who meets whom -------------------------------------------------------------------------------------------------------------------
+# -- who meets whom --------------------------------------------------------------------------------
 
 
 def _encounter_by_mouse(site: Site) -> None:
-    """Two kinds of entities, interpolated; an answer of the preview shows two tracks and their least distance."""
+    """Two kinds of entities, interpolated; an answer of the preview shows two tracks
+    and their least distance."""
     page = new_query(site, "encounter")
     page.get_by_role("button", name="One of each of two kinds").click()
     page.get_by_role("group", name="One", exact=True).get_by_role("button", name="Add a condition").click()
@@ -144,11 +147,12 @@ def _encounter_by_keyboard(site: Site) -> None:
     assert stored == {"family": "encounter", "version": 1, "distance": 1, "every": "PT1S", "gap": "PT1M", "lasting": "PT2S"}
 
 
-# -- who is about to arrive ------------------------------------------------------------------------------------------------------------
+# -- who is about to arrive ------------------------------------------------------------------------
 
 
 def _arrival_by_mouse(site: Site) -> None:
-    """All entities that will be in a stored region within two seconds, by course and speed over the last one and a half seconds."""
+    """All entities that will be in a stored region within two seconds, by course and speed over the
+    last one and a half seconds."""
     page = new_query(site, "arrival")
     page.locator("#region-stored").fill("square")
     page.locator("#region-stored").blur()
@@ -176,7 +180,7 @@ def _arrival_by_keyboard(site: Site) -> None:
     assert (stored["within"], stored["over"], stored["gap"]) == ("PT30S", "PT3M", "PT2M")
 
 
-# -- for how long in all --------------------------------------------------------------------------------------------------------------
+# -- for how long in all ---------------------------------------------------------------------------
 
 
 def _total_by_mouse(site: Site) -> None:
@@ -203,7 +207,8 @@ def _total_by_mouse(site: Site) -> None:
 
 
 def _total_by_keyboard(site: Site) -> None:
-    """At most a second; the next step is the first of the order, because a total is not in the order."""
+    """At most a second; the next step is the first of the order, because a
+    total is not in the order."""
     page = new_query(site, "motion")
     type_in(page, "[id$=-stored]", "square")
     press(page, "At a separate time")

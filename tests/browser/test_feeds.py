@@ -224,7 +224,8 @@ def _load_as_if_it_happened_now(site: Site, folder: Path) -> None:
     picture(page, "as-now-loaded")
     feed = Feed.objects.get(name="stroll")
     times = [row["t"] for table in event_log(feed.name).read() for row in table.to_pylist() if row["event"] == "position"]
-    # Rows that are sent late get the time of sending, so the times between rows are as in the file, or longer.
+    # Rows that are sent late get the time of sending, so the times between rows are
+    # as in the file, or longer.
     assert feed.wall_clock and begun <= times[0] <= times[1] - 1_000 <= times[2] - 2_000
 
 

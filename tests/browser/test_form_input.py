@@ -1,4 +1,5 @@
-"""What readers type into a query's form: names of regions, lengths of time, and Ctrl+Z while they draw."""
+"""What readers type into a query's form: names of regions, lengths of time,
+and Ctrl+Z while they draw."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A job is stopped and started from the feeds page: the real reconciler, with a program that only sleeps instead of the job."""
+"""A job is stopped and started from the feeds page: the real reconciler, with a program that only
+sleeps instead of the job."""
 
 from __future__ import annotations
 

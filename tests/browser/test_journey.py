@@ -1,4 +1,5 @@
-"""An analyst's first minutes against the real job: draw, preview, register, see answers, acknowledge, lose nothing when the server restarts."""
+"""An analyst's first minutes against the real job: draw, preview, register, see answers,
+acknowledge, lose nothing when the server restarts."""
 
 from __future__ import annotations
 
@@ -56,7 +57,8 @@ def _draw_and_preview(site: Site) -> None:
 
 
 def _previewed(site: Site) -> bool:
-    """Requests a preview. Returns whether it came: on a busy machine it may exceed the server's time limit."""
+    """Requests a preview. Returns whether it came: on a busy machine it may
+    exceed the server's time limit."""
     page = site.page
     page.get_by_role("button", name="Preview", exact=True).click()
     page.locator(".preview-total, .preview-result .empty").wait_for()
@@ -82,7 +84,8 @@ def _count(site: Site) -> int:
 
 
 def _see_new_answers(site: Site) -> None:
-    """New answers of the new query come by the socket: on the timeline, in its list, and with their evidence."""
+    """New answers of the new query come by the socket: on the timeline, in its
+    list, and with their evidence."""
     world, page = site.world, site.page
     world.append(300)
     world.wait_caught_up()
@@ -113,13 +116,15 @@ def _acknowledge(site: Site) -> None:
 
 
 def _shown(site: Site) -> int:
-    """The number of answers on the page, over all queries, as the sum of the list's numbers: these count the in and out of a stay as one."""
+    """The number of answers on the page, over all queries, as the sum of the list's numbers: these
+    count the in and out of a stay as one."""
     texts = site.page.locator(".query-count > div:first-child").all_inner_texts()
     return sum(0 if text == "–" else int(text.replace(",", "")) for text in texts)
 
 
 def _reconnect(site: Site) -> None:
-    """The server dies, further answers are found, the server restarts: the page reaches the same state as a newly loaded one."""
+    """The server dies, further answers are found, the server restarts: the page reaches the same
+    state as a newly loaded one."""
     world, page = site.world, site.page
     page.goto(site.address + "/?feed=yard")
     page.locator(PRESENT).wait_for()

@@ -1,4 +1,5 @@
-"""Map and timeline of the live page are linked: a selection on the map filters the timeline, a brushed range on the timeline filters the map."""
+"""Map and timeline of the live page are linked: a selection on the map filters the timeline, a
+brushed range on the timeline filters the map."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ EVIDENCE = "canvas[data-layer=evidence]"
 
 @pytest.fixture
 def live(site: Site) -> Site:
-    """The page of the world's feed with answers of its two queries; the timeline shows all event time, with the list beside it."""
+    """The page of the world's feed with answers of its two queries; the timeline shows all event
+    time, with the list beside it."""
     site.world.append(500)
     assert Answering(site.world).catch_up() > 20
     site.log_in()
@@ -111,7 +113,8 @@ COVERED = """
 
 
 def covered_by_messages(site: Site, part: str) -> list[str]:
-    """The buttons in `part` of the page that four messages, the greatest number shown at once, would cover."""
+    """The buttons in `part` of the page that four messages, the greatest number
+    shown at once, would cover."""
     found: list[str] = site.page.evaluate(COVERED, [part, 4])
     return found
 
@@ -240,7 +243,8 @@ def test_a_selected_entity_shows_its_last_report_and_its_answers(live: Site) -> 
     live.page.goto(f"{live.address}/?feed=yard&at=5~5~5.5")
     live.page.locator(".leaflet-container").wait_for()
     tip = live.page.locator(".map-tip", has_text="Click to follow it")
-    # The entities may be drawn after the map and its regions: the pointer moves a little until it finds one.
+    # The entities may be drawn after the map and its regions: the pointer moves a
+    # little until it finds one.
     for move in range(MOVES):
         point_at_an_entity(live, aside=move % 2)
         live.page.wait_for_timeout(100)
@@ -254,8 +258,8 @@ MOVES = 300
 
 
 def point_at_an_entity(site: Site, aside: int) -> None:
-    """Moves the pointer to the last position of the entity nearest to the middle of the map, or `aside` pixels from it; the map shows (5, 5) at
-    zoom 5.5."""
+    """Moves the pointer to the last position of the entity nearest to the middle of the map, or
+    `aside` pixels from it; the map shows (5, 5) at zoom 5.5."""
     rows = sorted(site.world.log.tail(0).to_pylist(), key=lambda row: row["t"])
     last = {row["entity"]: (row["x"] - 5, row["y"] - 5) for row in rows}
     x, y = min(last.values(), key=lambda place: max(map(abs, place)))

@@ -1,4 +1,5 @@
-"""Log-in in a browser, under the content security policy: passkeys with a virtual authenticator, an OpenID Connect provider."""
+"""Log-in in a browser, under the content security policy: passkeys with a virtual authenticator,
+an OpenID Connect provider."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""How a feed's map is drawn: clusters that open, colours by an attribute with their legend, heat maps; the choice stays."""
+"""How a feed's map is drawn: clusters that open, colours by an attribute with their legend,
+heat maps; the choice stays."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Every page in both themes and two widths: axe finds no fault, the console has no error (including violations of the content security policy), and
-nothing is wider than the window.
+"""Every page in both themes and two widths: axe finds no fault, the console has no error (including
+violations of the content security policy), and nothing is wider than the window.
 """
 
 from __future__ import annotations

@@ -31,11 +31,12 @@ def test_forms_cover_sums_negation_and_derived_events(site: Site) -> None:
     assert yard.faults == []
 
 
-# -- sums -----------------------------------------------------------------------------------------------------------------------------
+# -- sums ------------------------------------------------------------------------------------------
 
 
 def _sum_by_mouse(site: Site) -> None:
-    """In the form of the graph, in the place of the comparison that is proposed; the edge shows the sum."""
+    """In the form of the graph, in the place of the comparison that is
+    proposed; the edge shows the sum."""
     page = new_query(site, "constraint")
     page.locator("#mutual-count").fill("2")
     page.locator("#mutual-distance").fill("3")
@@ -70,7 +71,7 @@ def _sum_by_keyboard(site: Site) -> None:
     assert "A.x - B.x < 0.01" in stored["trigger"]
 
 
-# -- negations ------------------------------------------------------------------------------------------------------------------------
+# -- negations -------------------------------------------------------------------------------------
 
 
 def _negation_by_mouse(site: Site) -> None:
@@ -103,7 +104,7 @@ def _negation_by_keyboard(site: Site) -> None:
     assert re.fullmatch(r"A : \(![A-Z]\[PT5M\] : B\)", stored["pattern"])
 
 
-# -- answers of other queries as events -----------------------------------------------------------------------------------------------
+# -- answers of other queries as events ------------------------------------------------------------
 
 
 def _derived_by_mouse(site: Site) -> None:
@@ -127,7 +128,8 @@ def _derived_by_mouse(site: Site) -> None:
 
 
 def _derived_by_keyboard(site: Site) -> None:
-    """The other kind of answer; conditions may use the columns of answers. Text typed while the server still checks is kept."""
+    """The other kind of answer; conditions may use the columns of answers. Text typed while the
+    server still checks is kept."""
     page = new_query(site, "composite")
     tab_to(page, "[data-pointer='/derive'] summary")
     page.keyboard.press("Enter")
@@ -145,7 +147,8 @@ def _derived_by_keyboard(site: Site) -> None:
 
 
 def _derived_in_rules(site: Site) -> None:
-    """Rules over the answers of a stored query: tried with its stored answers, saved, and tried again."""
+    """Rules over the answers of a stored query: tried with its stored
+    answers, saved, and tried again."""
     page = new_query(site, "calculus")
     page.get_by_text("Answers of other queries as events").click()
     page.locator("#add-derived:enabled").click()
@@ -165,7 +168,8 @@ def _derived_in_rules(site: Site) -> None:
 
 
 def _tried(site: Site) -> None:
-    """The lanes of fluents that the other query's answers initiate; on a busy machine the trial may exceed its time limit, and then says so."""
+    """The lanes of fluents that the other query's answers initiate; on a busy machine the trial may
+    exceed its time limit, and then says so."""
     page = site.page
 
     def shown() -> bool:

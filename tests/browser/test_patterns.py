@@ -1,4 +1,5 @@
-"""An analyst writes motion patterns and constraint queries: steps moved by keyboard; the short form, its graph and its text."""
+"""An analyst writes motion patterns and constraint queries: steps moved by keyboard; the short
+form, its graph and its text."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ SQUARES = {"west": 0.0, "middle": 20.0, "east": 40.0}
 
 @pytest.fixture
 def yard(site: Site) -> Site:
-    """Three stored squares, one walker who has crossed them in order and one who is in the second."""
+    """Three stored squares, one walker who has crossed them in order and
+    one who is in the second."""
     from webapp.feeds.services import region_create
 
     feed = site.world.feed
@@ -42,7 +44,8 @@ def _stored(name: str) -> Any:
 
 
 def _motion(site: Site) -> None:
-    """Three steps, the last one moved to the front by Alt and the arrow key; the sentence follows."""
+    """Three steps, the last one moved to the front by Alt and the arrow
+    key; the sentence follows."""
     page = site.page
     page.goto(site.address + "/queries/new?feed=yard&family=motion")
     page.locator("#add-step").click()
@@ -66,7 +69,8 @@ def _motion(site: Site) -> None:
 
 
 def _constraint(site: Site) -> None:
-    """Three close readings by the short form; a bound of the graph that two others imply is dotted; the text is saved."""
+    """Three close readings by the short form; a bound of the graph that two others imply is
+    dotted; the text is saved."""
     page = site.page
     page.goto(site.address + "/queries/new?feed=yard&family=constraint")
     page.locator("#mutual-count").fill("3")

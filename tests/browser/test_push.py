@@ -96,7 +96,8 @@ def test_a_browser_is_notified_while_no_page_is_open(service: PushService, site:
     assert page.evaluate(SHOWN) == [{"title": message["title"], "body": message["body"], "tag": "alert-7"}]
     assert site.context.service_workers[0].evaluate(PRESSED) == [f"{site.address}/alerts/7"]
 
-    # The push service assigns another address to the browser: its worker notifies the server, without a page and without a log-in.
+    # The push service assigns another address to the browser: its worker notifies the server,
+    # without a page and without a log-in.
     fresh = service.subscribe()
     subscriptions = {name: {"endpoint": service.address_of(one), "keys": one.keys} for name, one in (("old", browser), ("fresh", fresh))}
     site.context.service_workers[0].evaluate(CHANGED, subscriptions)

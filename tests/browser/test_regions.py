@@ -130,7 +130,8 @@ def _draw(site: Site) -> None:
     assert len(ring) == 5
     west, south = min(x for x, _ in ring), min(y for _, y in ring)
     east, north = max(x for x, _ in ring), max(y for _, y in ring)
-    # 130 by 90 pixels around the middle of the view, at zoom 8: 256 * 2^8 pixels for 360 degrees of longitude.
+    # 130 by 90 pixels around the middle of the view, at zoom 8: 256 * 2^8 pixels for
+    # 360 degrees of longitude.
     assert west < 10.5 < east and south < 55.5 < north
     assert east - west == pytest.approx(130 * 360 / 65536, rel=0.05)
 

@@ -1,4 +1,5 @@
-"""A routing rule is created on the account page, tried on the last day's alerts, and sends the alerts that match."""
+"""A routing rule is created on the account page, tried on the last day's alerts, and
+sends the alerts that match."""
 
 from __future__ import annotations
 

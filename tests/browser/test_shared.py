@@ -1,4 +1,5 @@
-"""A link to a live view in a browser without a log-in: map and timeline are live, the API is not used, and revoking the link disconnects the page."""
+"""A link to a live view in a browser without a log-in: map and timeline are live, the API is not
+used, and revoking the link disconnects the page."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""An analyst explores the past by keyboard only: from the live strait ten minutes back, played until a pursuit begins, which is followed, explained,
-and shared with a colleague by a link.
+"""An analyst explores the past by keyboard only: from the live strait ten minutes back, played
+until a pursuit begins, which is followed, explained, and shared with a colleague by a link.
 
-With VEDETTE_SCREENSHOTS set, a screenshot of each second is written to that folder: `story-000.png` and so on.
+With VEDETTE_SCREENSHOTS set, a screenshot of each second is written to that folder:
+`story-000.png` and so on.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.services]
 MINUTE = 60_000
 SEARCHED_FROM = 1_763_700_000_000
 HISTORY, BEFORE_PURSUIT, AGO = 18 * MINUTE, 3 * MINUTE, 10 * MINUTE
-"""The log's length; the time from the chosen instant to the start of the pursuit; the time from the chosen instant to the present."""
+"""The log's length; the time from the chosen instant to the start of the pursuit; the time from the
+chosen instant to the present."""
 QUERY = "Pursuits and meetings at sea"
 PIXEL = 360 / 2**17
 """Degrees that one pixel of the map shows at the zoom of the story."""
@@ -62,7 +64,8 @@ class Recorder:
 
 
 def strait(site: Site) -> tuple[Feed, tuple[str, ...]]:
-    """The demo's strait, eighteen minutes of a few vessels, with its query about pursuits; and the entities of a pursuit shortly before the end."""
+    """The demo's strait, eighteen minutes of a few vessels, with its query about pursuits; and the
+    entities of a pursuit shortly before the end."""
     import pyarrow as pa
     import pyarrow.compute as pc
     from django.conf import settings
@@ -186,7 +189,8 @@ def test_a_pursuit_ten_minutes_ago_is_found_replayed_explained_and_shared_by_key
 
 
 def _view(page: Page, address: str) -> dict[str, str]:
-    """The state of a page: the moment, the answer, the entity, the number of each query's answers, and, from its address, the timeline's extent."""
+    """The state of a page: the moment, the answer, the entity, the number of each query's answers,
+    and, from its address, the timeline's extent."""
     heading = page.get_by_role("complementary", name="Details").get_by_role("heading").first
     entity = page.get_by_role("region", name="The chosen entity").get_by_role("heading").first
     counts = page.locator(".query-item .query-count")

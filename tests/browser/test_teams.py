@@ -1,4 +1,5 @@
-"""Members of a team are invited, get a role, hand over their objects, and are removed; each step is checked on the pages of both users."""
+"""Members of a team are invited, get a role, hand over their objects, and are removed; each step is
+checked on the pages of both users."""
 
 from __future__ import annotations
 

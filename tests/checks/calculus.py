@@ -1,4 +1,5 @@
-"""Worlds of calculus queries for the checks of every family: windows longer than the lateness, so that no accepted row is forgotten."""
+"""Worlds of calculus queries for the checks of every family: windows longer than the lateness, so
+that no accepted row is forgotten."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """The worlds in which every family's operator is checked: one line per family.
 
-A line names a strategy of `tests.strategies.World`; its documents should hold several queries, so that some can come and go.
+A line names a strategy of `tests.strategies.World`; its documents should hold several queries, so
+that some can come and go.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Commands in the documents exist, with the options that are written behind them; so do the files that documents name."""
+"""Commands in the documents exist, with the options that are written behind them; so do the
+files that documents name."""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""The examples of docs/specification.md, section 8, are complete: each is run unchanged, and its answers are those of the page.
+"""The examples of docs/specification.md, section 8, are complete: each is run unchanged, and its
+answers are those of the page.
 
-An example is a heading `### 8.n`, and below it blocks named `feed.json`, `NAME.json` (queries), `events.csv` and `answers.csv`.
+An example is a heading `### 8.n`, and below it blocks named `feed.json`, `NAME.json` (queries),
+`events.csv` and `answers.csv`.
 """
 
 from __future__ import annotations

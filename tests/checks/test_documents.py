@@ -20,7 +20,8 @@ def test_links_to_files_lead_to_files(path: Path) -> None:
 
 WIDTH = 100
 WHOLE = re.compile(r"\s*(\||#|!\[|<(?!!--)|\[[^\]]+\]:)")
-"""How lines begin that Markdown does not let break: rows of tables, headings, pictures, HTML, targets of links."""
+"""How lines begin that Markdown does not let break: rows of tables, headings,
+pictures, HTML, targets of links."""
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))

@@ -1,4 +1,5 @@
-"""The promises of every family's operator, checked through the evaluator: answers depend only on the accepted events."""
+"""The promises of every family's operator, checked through the evaluator: answers depend
+only on the accepted events."""
 
 from __future__ import annotations
 

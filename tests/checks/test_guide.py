@@ -1,4 +1,5 @@
-"""docs/guide names labels as the pages show them, and queries that the demo has: emphasised words are one or the other."""
+"""docs/guide names labels as the pages show them, and queries that the demo has: emphasised
+words are one or the other."""
 
 from __future__ import annotations
 

@@ -80,7 +80,8 @@ def modules_used(module: str) -> set[str]:
 
 
 def circles(left: dict[str, set[str]]) -> dict[str, set[str]]:
-    """Those that import each other in a circle, or are between two circles, of: name -> names that it imports."""
+    """Those that import each other in a circle, or are between two circles, of: name
+    -> names that it imports."""
     # Without remaining imports, or imported by no remaining one, nothing is in a circle.
     while free := {one for one in left if not left.keys() & left[one]} | (left.keys() - set().union(*left.values())):
         left = {one: used - free for one, used in left.items() if one not in free}
@@ -102,7 +103,8 @@ BELOW = {"platform", "cage", "config"}
 APPS = ("audit", "accounts", "jobs", "feeds", "queries", "detections", "alerts", "connectors", "entities", "overlays", "supervisor", "live", "demo")
 """The web application's apps; each imports only those before it."""
 PAGES = re.compile(r"(\w+_)?(api|views|urls|admin|context|pages|test_support)|apps|asgi|management/.*")
-"""Modules that answer requests and commands, and that connect apps: a layer above all apps, wherever their files are."""
+"""Modules that answer requests and commands, and that connect apps: a layer above all apps,
+wherever their files are."""
 
 
 def files_of(app: str) -> list[Path]:
@@ -114,7 +116,8 @@ def is_page(path: Path) -> bool:
 
 
 def modules_of_webapp(path: Path) -> set[str]:
-    """The modules of the web application that a file imports, anywhere in it, also only for types."""
+    """The modules of the web application that a file imports, anywhere in it, also only for
+    types."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
@@ -200,7 +203,8 @@ IMPORTED = re.compile(r"""(?:from|import)\s*\(?\s*["'](\.[^"']+)["']""")
 
 
 def files_imported(path: Path) -> set[str]:
-    """The files of the front end that a file imports, also only for types, by their paths in `src`."""
+    """The files of the front end that a file imports, also only for types, by their paths in
+    `src`."""
     found = {(path.parent / name).resolve() for name in IMPORTED.findall(path.read_text())}
     ways = [(target, target.with_name(f"{target.name}.ts"), target / "index.ts") for target in found]
     return {next(str(way.relative_to(FRONTEND)) for way in each if way.is_file()) for each in ways}

@@ -1,4 +1,5 @@
-"""The notices name everything that the lock files bring into production, and every recording that is delivered."""
+"""The notices name everything that the lock files bring into production, and every
+recording that is delivered."""
 
 from __future__ import annotations
 

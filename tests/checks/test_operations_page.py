@@ -1,4 +1,5 @@
-"""The texts of docs/operations.md that are meant to be copied: nginx and systemd parse them differently."""
+"""The texts of docs/operations.md that are meant to be copied: nginx and
+systemd parse them differently."""
 
 import re
 
@@ -38,7 +39,8 @@ def test_services_without_write_access_find_the_kernels_that_set_up_compiled() -
 
 
 def test_the_page_runs_commands_of_root_as_the_owner_of_the_files() -> None:
-    """git refuses to work as root in another user's folder, and services could not change files of root."""
+    """git refuses to work as root in another user's folder, and services could
+    not change files of root."""
     assert "setpriv --reuid=vedette" in PAGE and not re.search(
         r"^(\.venv|manage|python)", "\n".join(re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)), re.M
     )

@@ -1,4 +1,5 @@
-"""The pictures of docs/guide come from `tests.browser.pictures`, whose selectors and labels are those of the pages."""
+"""The pictures of docs/guide come from `tests.browser.pictures`, whose selectors and
+labels are those of the pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""docs/security.md: every test that it names exists, and every requirement called fulfilled names one."""
+"""docs/security.md: every test that it names exists, and every requirement
+called fulfilled names one."""
 
 from __future__ import annotations
 

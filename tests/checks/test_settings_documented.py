@@ -18,8 +18,9 @@ SETTINGS = "webapp/config/settings/"
 
 
 def read_in(source: str, *, settings: bool = False) -> Iterator[str]:
-    """Names of environment variables in a module: what begins like ours, and every constant name that is looked up in something called an
-    environment. In the `settings`, every function that is called with such a name reads it: they have special functions for that."""
+    """Names of environment variables in a module: what begins like ours, and every constant name
+    that is looked up in something called an environment. In the `settings`, every function that is
+    called with such a name reads it: they have special functions for that."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and OURS.fullmatch(node.value):
             yield node.value

@@ -7,7 +7,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 TEMPLATES = sorted((ROOT / "webapp").rglob("*.html"))
 WIDTH = 140
-"""As for the front end. A long text is wrapped in `{% blocktranslate trimmed %}`, which has the msgid of the text in one line."""
+"""As for the front end. A long text is wrapped in `{% blocktranslate trimmed %}`, which has the
+msgid of the text in one line."""
 
 
 def test_lines_are_wrapped_and_hold_whole_tags() -> None:

@@ -1,9 +1,12 @@
-"""`make cluster` under load while its processes are killed at random: `python -m tests.crash.cluster SECONDS [SEED]`. The result must be exact.
+"""`make cluster` under load while its processes are killed at random:
+`python -m tests.crash.cluster SECONDS [SEED]`. The result must be exact.
 
-Two senders post rows to the two web servers, each delivery under its key until it is answered; a third writes to a topic of Kafka, which a
-connector drains into a feed, whose answers another connector writes to a topic. Every two seconds or so one process of the cluster gets KILL:
-PostgreSQL, Valkey, Kafka, the store, Spark's master and workers, executors, the job, web servers, ingests, whatever is drawn. With `--scale`
-nothing is killed: a fifth Spark worker joins while the job runs, and leaves again.
+Two senders post rows to the two web servers, each delivery under its key until it is answered; a
+third writes to a topic of Kafka, which a connector drains into a feed, whose answers another
+connector writes to a topic. Every two seconds or so one process of the cluster gets KILL:
+PostgreSQL, Valkey, Kafka, the store, Spark's master and workers, executors, the job, web servers,
+ingests, whatever is drawn. With `--scale` nothing is killed: a fifth Spark worker joins while the
+job runs, and leaves again.
 """
 
 from __future__ import annotations
@@ -235,7 +238,8 @@ class Sender(threading.Thread):
 
 
 class Writer(threading.Thread):
-    """Writes rows to the topic until `stopping`; the broker has each of them once, even when a process dies."""
+    """Writes rows to the topic until `stopping`; the broker has each of them once,
+    even when a process dies."""
 
     def __init__(self, broker: dict[str, Any], stopping: threading.Event) -> None:
         super().__init__(daemon=True)
@@ -253,7 +257,8 @@ class Writer(threading.Thread):
 
 
 class Pace(threading.Thread):
-    """How long the answers stood still: the seconds between two moments at which further rows of a feed were in the stored answers."""
+    """How long the answers stood still: the seconds between two moments at which further rows of a
+    feed were in the stored answers."""
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(daemon=True)
@@ -297,7 +302,8 @@ def running(var: Path, port: int) -> Iterator[Cluster]:
 
 
 class Load:
-    """Rows sent by HTTP and by Kafka while the block runs; all of them are stored when it has ended."""
+    """Rows sent by HTTP and by Kafka while the block runs; all of them are
+    stored when it has ended."""
 
     def __init__(self, cluster: Cluster, ports: list[int], say: Say) -> None:
         self.cluster, self.say = cluster, say
@@ -379,7 +385,8 @@ def drive(seconds: float, var: Path, say: Say, port: int = 8970, seed: int = 1) 
 
 
 def scale(var: Path, say: Say, port: int = 8970) -> str:
-    """The output of the audit after a fifth Spark worker has joined while the job ran, and left again."""
+    """The output of the audit after a fifth Spark worker has joined while
+    the job ran, and left again."""
     with running(var, port) as cluster:
         load = Load(cluster, cluster.wait_ready(), say)
         job = cluster.python(STANDING_PID)

@@ -36,7 +36,8 @@ def own_server(transactional_db: None, tmp_path: Path) -> Iterator[EmbeddedPostg
 
 @pytest.fixture
 def world(transactional_db: None, tmp_path: Path, settings: Any) -> Iterator[World]:
-    """A feed, two queries and two made of their answers, no process yet; whatever was started is ended afterwards."""
+    """A feed, two queries and two made of their answers, no process yet; whatever was
+    started is ended afterwards."""
     from tests.crash.world import World
 
     before = os.environ["VEDETTE_VAR"]

@@ -19,7 +19,8 @@ from webapp.platform.postgres import EmbeddedPostgres, with_database
 
 @contextmanager
 def pointed_at(url: str, owner_url: str) -> Iterator[None]:
-    """This process, and those that it starts, use the database `url` inside; `owner_url` is its owner's."""
+    """This process, and those that it starts, use the database `url` inside;
+    `owner_url` is its owner's."""
     parts = urlsplit(url)
     other = {"HOST": parts.hostname, "PORT": parts.port, "NAME": parts.path[1:], "USER": parts.username, "PASSWORD": unquote(parts.password or "")}
     before = {name: connection.settings_dict[name] for name in other}
@@ -53,7 +54,8 @@ def kill(server: EmbeddedPostgres) -> None:
 
 @contextmanager
 def outage() -> Iterator[None]:
-    """Inside, nobody can connect to the test's database, and open sessions are cut off without a message, as in a crash of the server."""
+    """Inside, nobody can connect to the test's database, and open sessions are cut off without a
+    message, as in a crash of the server."""
     name = connection.settings_dict["NAME"]
     connection.close()
     admin = psycopg2.connect(with_database(os.environ.get("DATABASE_OWNER_URL") or os.environ["DATABASE_URL"], "postgres"))

@@ -1,4 +1,5 @@
-"""The Python client (client/) against the running product: rows in, through a web server that is killed, and answers out."""
+"""The Python client (client/) against the running product: rows in, through a web server that
+is killed, and answers out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`make cluster` whose processes are killed at random is exact: `CLUSTER_SECONDS=20 make test PYTEST=tests/crash/test_cluster.py`.
+"""`make cluster` whose processes are killed at random is exact:
+`CLUSTER_SECONDS=20 make test PYTEST=tests/crash/test_cluster.py`.
 
 Not in every run of the tests: some forty processes start, which takes minutes on two cores.
 """

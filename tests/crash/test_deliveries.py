@@ -1,4 +1,5 @@
-"""Receivers that never answer, and senders that are killed: messages wait, nothing is lost, and the supervision of jobs continues."""
+"""Receivers that never answer, and senders that are killed: messages wait, nothing is lost, and the
+supervision of jobs continues."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ CHIEF = "chief@example.org"
 
 
 def test_supervision_continues_while_all_receivers_hang(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One worker with one process for the tasks: a single message sent by it would hold up everything for ten seconds."""
+    """One worker with one process for the tasks: a single message sent by it would hold up
+    everything for ten seconds."""
     monkeypatch.setenv("VEDETTE_WEBHOOK_NETWORKS", "127.0.0.0/8")
     job_stop(job=job_default())
     with socket.create_server(("127.0.0.1", 0), backlog=4 * RECEIVERS) as silent:
@@ -67,7 +69,8 @@ while True:
 
 
 def test_every_alert_is_mailed_although_the_sender_is_killed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """KILL in the middle of a mail, before the server has said that it took it, and elsewhere: all arrive, a repeated one under the id it had.
+    """KILL in the middle of a mail, before the server has said that it took it, and elsewhere: all
+    arrive, a repeated one under the id it had.
 
     So it is with a digest of all of them, which another channel gathers.
     """

@@ -47,7 +47,8 @@ def recovers(world: World, pace: float, what: str) -> None:
 
 
 def test_a_job_killed_at_any_step_of_a_batch_stores_everything_once(world: World) -> None:
-    """Kills the whole group, at another step after each start, including before and after the sink's commit."""
+    """Kills the whole group, at another step after each start, including before
+    and after the sink's commit."""
     world.append()
     for place in DEADLY:
         # The first batch of a start may be the repetition of the one it died in.
@@ -61,7 +62,8 @@ def test_a_job_killed_at_any_step_of_a_batch_stores_everything_once(world: World
 
 
 def test_a_killed_jvm_a_damaged_snapshot_and_lost_checkpoints_lose_nothing(world: World) -> None:
-    """Killing the JVM ends the job; then the state's snapshot is damaged, then all checkpoints are removed. The next start recovers each time."""
+    """Killing the JVM ends the job; then the state's snapshot is damaged, then all checkpoints are
+    removed. The next start recovers each time."""
     world.append()
     pace = world.plain_start()
     job = world.children[-1]
@@ -107,12 +109,14 @@ def test_a_job_that_resumes_after_a_takeover_writes_nothing(world: World) -> Non
 
 
 def written() -> dict[str, int]:
-    """The columns of the head row that every batch changes. Not the commits: the new job may store a snapshot after the answers."""
+    """The columns of the head row that every batch changes. Not the commits: the new job may store
+    a snapshot after the answers."""
     return FeedHead.objects.values("epoch", "checkpoint", "last_batch", "last_seq", "outbox_seq").get()
 
 
 def is_worker(process: psutil.Process) -> bool:
-    """Whether it is a live Python worker of Spark: one that was killed may be a zombie until its daemon reaps it."""
+    """Whether it is a live Python worker of Spark: one that was killed may be a zombie
+    until its daemon reaps it."""
     try:
         return "pyspark.daemon" in process.cmdline()
     except (psutil.NoSuchProcess, psutil.ZombieProcess):
@@ -120,7 +124,8 @@ def is_worker(process: psutil.Process) -> bool:
 
 
 def test_workers_killed_during_their_tasks_lose_nothing(world: World) -> None:
-    """With the placement at executors, in Spark's Python workers: one dies before it has written its state, later all of them at once."""
+    """With the placement at executors, in Spark's Python workers: one dies before it has written
+    its state, later all of them at once."""
     world.append()
     began = time.monotonic()
     job = world.start_job("executor.before_state=kill@2", VEDETTE_PLACEMENT="executors", VEDETTE_PARTITIONS="2")
@@ -197,7 +202,8 @@ def test_queries_are_registered_and_removed_while_the_job_runs_and_is_killed(wor
 
 
 def test_a_query_is_edited_while_others_derive_from_it(world: World) -> None:
-    """Its derived queries restart with it, from the log; the job is killed before the new versions have joined."""
+    """Its derived queries restart with it, from the log; the job is killed before the
+    new versions have joined."""
     world.append(2000)
     world.start_job("join.before_commit=killgroup@2")
     world.wait_caught_up()
@@ -221,7 +227,8 @@ def test_a_query_is_edited_while_others_derive_from_it(world: World) -> None:
 
 
 def test_every_form_of_query_continues_after_its_job_was_killed(world: World) -> None:
-    """In the job's process and over executors; some queries run from the beginning, the others join in mid-stream."""
+    """In the job's process and over executors; some queries run from the beginning, the
+    others join in mid-stream."""
     early, late = dict(list(FORMS.items())[:8]), dict(list(FORMS.items())[8:])
     for name, document in early.items():
         world.register(name, {**document, "version": 1})
@@ -257,7 +264,8 @@ def _stopped(pid: int) -> bool:
 
 
 def test_a_damaged_log_stops_only_its_own_feed(world: World) -> None:
-    """The newest segment of one feed is truncated before the start, later one under the running job. The other feed continues."""
+    """The newest segment of one feed is truncated before the start, later one under the running
+    job. The other feed continues."""
     harmed = a_feed("quay", lateness=1000)
     feed_head_ensure(harmed)
     log = EventLog(world.folder / "log-of-events", "quay")

@@ -1,4 +1,5 @@
-"""A feed that is moved to another job while rows arrive: one job releases it, the other continues, and every answer is stored once."""
+"""A feed that is moved to another job while rows arrive: one job releases it, the other continues,
+and every answer is stored once."""
 
 from __future__ import annotations
 

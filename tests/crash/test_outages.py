@@ -36,7 +36,8 @@ ROW = b'{"entity":"w1","t":99000000,"x":1,"y":1}\n'
 
 @contextmanager
 def standing_still(server: EmbeddedPostgres) -> Iterator[None]:
-    """Inside, PostgreSQL and all its processes are stopped: the kernel accepts connections, but nothing answers."""
+    """Inside, PostgreSQL and all its processes are stopped: the kernel accepts
+    connections, but nothing answers."""
     assert server.pid is not None
     main = psutil.Process(server.pid)
     processes = [main, *main.children(recursive=True)]

@@ -1,4 +1,5 @@
-"""A job continues on another machine: its log and its states are in a store, and nothing else is needed."""
+"""A job continues on another machine: its log and its states are in a store,
+and nothing else is needed."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ def shared_world(transactional_db: None, tmp_path: Path, settings: Any) -> Itera
 
 
 def test_a_job_continues_on_another_machine_from_states_in_the_store(shared_world: World) -> None:
-    """Killed between writing a snapshot and naming it, then started on another machine; each time in another folder."""
+    """Killed between writing a snapshot and naming it, then started on another machine;
+    each time in another folder."""
     world, places = shared_world, iter(["one", "two", "three"])
 
     def start(failpoints: str = "") -> Any:

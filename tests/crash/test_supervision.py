@@ -34,7 +34,8 @@ def roots() -> list[int]:
 
 
 def _starting_took() -> float:
-    """Seconds from the reconciler's decision to start the job until it processed rows, which measures the speed of the machine."""
+    """Seconds from the reconciler's decision to start the job until it processed rows, which
+    measures the speed of the machine."""
     events = JobEvent.objects.in_bulk(field_name="id").values()
     moments = {event.kind: event.at for event in sorted(events, key=lambda event: -event.pk)}
     return float((moments["ready"] - moments["started"]).total_seconds())

@@ -1,4 +1,5 @@
-"""A world for crash tests: real processes over the test database and a separate folder, and the oracle of what must be stored."""
+"""A world for crash tests: real processes over the test database and a separate folder, and the
+oracle of what must be stored."""
 
 from __future__ import annotations
 
@@ -67,7 +68,8 @@ RECOVERY_S = 30.0
 ACTING_S = 2.0
 """A query that is registered or removed must act on the running job within this."""
 PLAIN_START_S, PLAIN_BATCH_S = 15.0, 1.0
-"""A start with nothing to recover takes at most about this on two cores that have nothing else to do, and so does a batch of a few rows."""
+"""A start with nothing to recover takes at most about this on two cores that have nothing else to
+do, and so does a batch of a few rows."""
 GIVEN_UP_S = 240.0
 """How long a test waits before it concludes that something does not happen."""
 
@@ -75,8 +77,9 @@ Published = tuple[str, str, tuple[str, ...], int, int | None]
 
 
 class World:
-    """One feed with two queries, and the processes that work on it. `close` ends all of them. `deriving`: with two more queries derived from these.
-    `store`: where the log is; empty: in the folder."""
+    """One feed with two queries, and the processes that work on it. `close` ends all of
+    them. `deriving`: with two more queries derived from these. `store`: where the log
+    is; empty: in the folder."""
 
     def __init__(self, folder: Path, *, redis_url: str = "", deriving: bool = False, store: str = "") -> None:
         self.folder = folder
@@ -99,7 +102,7 @@ class World:
         self.places: dict[str, tuple[float, float]] = {}
         self.children: list[subprocess.Popen[bytes]] = []
 
-    # -- input --------------------------------------------------------------------------------------------------------------------
+    # -- input -------------------------------------------------------------------------------------
 
     def register(self, name: str, specification: dict[str, Any], alert_kinds: Sequence[str] = ()) -> Query:
         return query_register(owner=a_user(), feed=self.feed, name=name, specification=specification, alert_kinds=list(alert_kinds))
@@ -119,7 +122,7 @@ class World:
         delay = self.random.choice([0, 0, 0, 0, 200, 900, 5000 if self.random.random() < 0.1 else 0])
         return {"event": "position", "entity": entity, "t": max(0, self.t - delay), "x": x, "y": y}
 
-    # -- processes ----------------------------------------------------------------------------------------------------------------
+    # -- processes ---------------------------------------------------------------------------------
 
     def environment(self, **more: str) -> dict[str, str]:
         url = with_database(os.environ["DATABASE_URL"], connection.settings_dict["NAME"])
@@ -175,14 +178,16 @@ class World:
         return self.wait(self.caught_up, what="all rows processed")
 
     def plain_start(self) -> float:
-        """Starts the job, with nothing to recover, until it has processed all rows; returns the time, which measures the speed of the machine."""
+        """Starts the job, with nothing to recover, until it has processed all rows; returns the
+        time, which measures the speed of the machine."""
         started = time.monotonic()
         self.start_job()
         self.wait_caught_up()
         return time.monotonic() - started
 
     def plain_batch(self) -> float:
-        """How long a few rows take to be processed, which measures the speed of the machine at this moment."""
+        """How long a few rows take to be processed, which measures the speed of
+        the machine at this moment."""
         self.append(10)
         return self.wait_caught_up()
 
@@ -204,7 +209,7 @@ class World:
     def no_process_left(self) -> bool:
         return not processes.job_processes()
 
-    # -- the oracle ---------------------------------------------------------------------------------------------------------------
+    # -- the oracle --------------------------------------------------------------------------------
 
     def oracle(self) -> tuple[GraphEvaluator, pa.Table, dict[str, int]]:
         """All rows of the log through one evaluator that has all queries from the beginning."""
@@ -220,8 +225,8 @@ class World:
         return evaluator, pa.concat_tables([outcome.changes for outcome in outcomes]), counts
 
     def check(self, *, alerts: bool = True, removed: Collection[int] = (), forgotten: Collection[str] = ()) -> None:
-        """Everything stored is exactly the oracle's: answers, alerts, counters, late rows, outbox. What the outbox said of `removed` queries and
-        `forgotten` answers stays said."""
+        """Everything stored is exactly the oracle's: answers, alerts, counters, late rows, outbox.
+        What the outbox said of `removed` queries and `forgotten` answers stays said."""
         _, changes, counts = self.oracle()
         facts = {fact.key: fact for fact in facts_of(changes)}
         stored = {bytes(row.key): row for row in Detection.objects.filter(weight=1)}
@@ -247,7 +252,8 @@ class World:
         # A fact that was retracted was published before.
         last = {detection["id"]: detection["weight"] for detection in published}
         assert {key for key, weight in last.items() if weight > 0} == {key.hex() for key in stored}
-        # What a query finds in history may be published again after a crash; what it finds live is published once, again when an open answer ends.
+        # What a query finds in history may be published again after a crash; what it finds live is
+        # published once, again when an open answer ends.
         live = {key.hex() for key, row in stored.items() if not row.backfill}
         counted = Counter(
             (detection["id"], detection["end"], detection["value"], detection["weight"]) for detection in published if detection["id"] in live
@@ -257,7 +263,8 @@ class World:
 
 
 def assert_within(limit: float, taken: float, *, pace: float, plain: float, what: str) -> None:
-    """`taken` is at most `limit` seconds; more by the factor by which the same test found the machine slow (`pace` instead of `plain`)."""
+    """`taken` is at most `limit` seconds; more by the factor by which the same test found the
+    machine slow (`pace` instead of `plain`)."""
     allowed = limit * max(1.0, pace / plain)
     sys.stdout.write(f"{what}: {taken:.1f} s (at most {allowed:.1f}; the pace is {pace:.1f} s for {plain:g})\n")
     assert taken <= allowed, f"{what} took {taken:.1f} s; at most {allowed:.1f} s"

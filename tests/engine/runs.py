@@ -1,4 +1,5 @@
-"""Runs of the whole evaluator, for comparison with an oracle: in one batch, or in random batches with random restarts and registrations."""
+"""Runs of the whole evaluator, for comparison with an oracle: in one batch, or in random batches
+with random restarts and registrations."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ def changes_of(
 def final_answers(
     feed: Feed, documents: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]], chance: random.Random | None = None
 ) -> list[dict[str, Any]]:
-    """The facts that are left at the end of the input, `query` as the position of its document; `rows` come in order of time."""
+    """The facts that are left at the end of the input, `query` as the position of its document;
+    `rows` come in order of time."""
     table = stamped([dict(row) for row in rows], feed)
     return _left(pa.concat_tables(changes_of(feed, registered(documents, feed), table, chance, chance.randint(1, 3) if chance else 1)))
 

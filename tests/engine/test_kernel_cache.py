@@ -102,7 +102,8 @@ def cache_of(folder: Path, release: str) -> Any:
 
 
 def save_while(one: Any, other: Any, key: str) -> None:
-    """`one` has written the first of its two files when `other`, which had read the index before, saves "key"."""
+    """`one` has written the first of its two files when `other`, which had read the
+    index before, saves "key"."""
     first: list[Any] = []
 
     def interrupted(write: Any) -> Any:

@@ -1,7 +1,9 @@
-"""`python -m tests.fuzz --count 20000` sends mutated uploads of every format and mutated specifications to a separate server (PostgreSQL, daphne).
+"""`python -m tests.fuzz --count 20000` sends mutated uploads of every format and mutated
+specifications to a separate server (PostgreSQL, daphne).
 
-Requests are numbered, and `progress.json` records the progress: an interrupted run continues there. Ends with status 1 when an answer was the
-server's fault or late, or when the server grew by more than 150 MB. Several runs at once share the work, each with its own `--kinds` and `--keep`.
+Requests are numbered, and `progress.json` records the progress: an interrupted run continues there.
+Ends with status 1 when an answer was the server's fault or late, or when the server grew by more
+than 150 MB. Several runs at once share the work, each with its own `--kinds` and `--keep`.
 """
 
 from __future__ import annotations

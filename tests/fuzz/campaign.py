@@ -1,4 +1,5 @@
-"""Sends mutated files and specifications to a running web server and observes its responses, their times and its memory."""
+"""Sends mutated files and specifications to a running web server and observes its responses,
+their times and its memory."""
 
 from __future__ import annotations
 
@@ -32,9 +33,11 @@ SLOW_S = 5.0
 
 @dataclass(frozen=True)
 class Sent:
-    """One request; if it has a `file` name, its body is first sent by the tus protocol, then inspected.
+    """One request; if it has a `file` name, its body is first sent by the tus
+    protocol, then inspected.
 
-    `forgotten`: the file is then removed. Only some are: it costs a sixth of the time, and says nothing about what is in a file.
+    `forgotten`: the file is then removed. Only some are: it costs a sixth of the time, and says
+    nothing about what is in a file.
     """
 
     path: str
@@ -96,7 +99,8 @@ FORGOTTEN = 10
 """Every tenth file is removed again."""
 FEEDS = 10
 FEED_REQUESTS = 2_000
-"""This many requests with rows go to one feed, then to the next: only a job makes a feed's log small again, and there is no job."""
+"""This many requests with rows go to one feed, then to the next: only a job makes a feed's log
+small again, and there is no job."""
 
 
 @cache
@@ -119,7 +123,8 @@ def alone() -> frozenset[str]:
 
 
 def request(kind: str, number: int, seed: int) -> Sent:
-    """The request of a kind with this number, always the same, so that an interrupted campaign can continue."""
+    """The request of a kind with this number, always the same, so that an
+    interrupted campaign can continue."""
     return kinds()[kind](random.Random(f"{kind} {seed} {number}"), number)
 
 
@@ -171,7 +176,8 @@ class Connection:
     open: http.client.HTTPConnection | None = None
 
     def send(self, sent: Sent) -> int:
-        """The status of one request; 0 without a response. For a file: that of its inspection, or of the step that failed."""
+        """The status of one request; 0 without a response. For a file: that of its inspection,
+        or of the step that failed."""
         if not sent.file:
             return self._asked("POST", sent.path, sent.body, sent.headers)[0]
         named = {"Upload-Metadata": f"filename {base64.b64encode(sent.file.encode()).decode()}", "Upload-Length": str(len(sent.body))}
@@ -217,7 +223,8 @@ class Campaign:
     threads: int = 3
 
     def run(self, kind: str, numbers: range, seed: int = 17) -> Report:
-        """Sends the requests of a kind with these numbers over `threads` connections; those of `alone` over one."""
+        """Sends the requests of a kind with these numbers over `threads` connections;
+        those of `alone` over one."""
         report = Report(kind)
         threads = 1 if kind in alone() else self.threads
         with ThreadPoolExecutor(threads) as pool:
@@ -234,9 +241,11 @@ class Campaign:
             connection.close()
 
     def judge_late(self, report: Report) -> None:
-        """Repeats requests with late responses alone: the load of the machine may have been the reason.
+        """Repeats requests with late responses alone: the load of the machine
+        may have been the reason.
 
-        What takes no longer than SLOW_S of processor time, server and children together, is excused, and counted as such.
+        What takes no longer than SLOW_S of processor time, server and children together, is
+        excused, and counted as such.
         """
         for status, took, sent in list(report.bad):
             if 0 < status < 500:

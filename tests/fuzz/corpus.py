@@ -1,4 +1,5 @@
-"""The seeds of mutation: a few good files of each format that the product reads, and good specifications of every family."""
+"""The seeds of mutation: a few good files of each format that the product reads, and good
+specifications of every family."""
 
 from __future__ import annotations
 
@@ -57,7 +58,8 @@ def a_shapefile(*rings: Sequence[tuple[float, float]]) -> dict[str, bytes]:
 
 
 def a_geopackage(folder: Path, *statements: str) -> bytes:
-    """A GeoPackage with one square, as other tools write them: a spatial index is a virtual table with triggers."""
+    """A GeoPackage with one square, as other tools write them: a spatial index is a
+    virtual table with triggers."""
     blob = b"GP\x00\x01" + struct.pack("<i", 4326) + shapely.to_wkb(shapely.box(0, 0, 10, 10))
     path = folder / "made.gpkg"
     path.unlink(missing_ok=True)
@@ -145,7 +147,8 @@ NMEA = (
     b"!AIVDM,2,1,1,A,55?MbV02;H;s<HtKR20EHE:0@T4@Dn2222222216L961O5Gf0NSQEp6ClRp8,0*1C\n!AIVDM,2,2,1,A,88888888880,2*25\n"
     b"$PGHP,1,2008,5,9,0,0,0,10,338,2,,1,09*17\n!AIVDM,1,1,,A,15MgK45P3@G?fl0E`JbR0OwT0@MS,0*4E\n"
 ) * 4
-"""Lines as receivers write them, with the time in tag blocks, before the sentence, and in a sentence before; and a message in two parts."""
+"""Lines as receivers write them, with the time in tag blocks, before the sentence, and in a
+sentence before; and a message in two parts."""
 
 
 def _csv(rows: list[dict[str, Any]]) -> bytes:

@@ -46,7 +46,8 @@ PIECES = (
 
 
 def mutated(data: bytes, others: list[bytes], chance: random.Random) -> bytes:
-    """`data` with one to four changes; sometimes a part of another file of its format is inserted."""
+    """`data` with one to four changes; sometimes a part of another file of its format is
+    inserted."""
     made = bytearray(data)
     for _ in range(chance.randint(1, 4)):
         at = chance.randrange(len(made) + 1)
@@ -73,7 +74,8 @@ def mutated(data: bytes, others: list[bytes], chance: random.Random) -> bytes:
 
 
 def mutated_archive(data: bytes, chance: random.Random) -> bytes:
-    """A zip with one of its files changed, and correct checksums: a changed archive is rarely unpacked at all."""
+    """A zip with one of its files changed, and correct checksums: a changed archive
+    is rarely unpacked at all."""
     written = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(data)) as archive, zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as made:
         files = {name: archive.read(name) for name in archive.namelist()}
@@ -84,7 +86,8 @@ def mutated_archive(data: bytes, chance: random.Random) -> bytes:
 
 
 def mutated_document(document: Any, others: list[Any], chance: random.Random) -> Any:
-    """A JSON document with one to four nodes changed, dropped, repeated, nested, or inserted from another one."""
+    """A JSON document with one to four nodes changed, dropped, repeated, nested, or
+    inserted from another one."""
     made = copy.deepcopy(document)
     for _ in range(chance.randint(1, 4)):
         holder, key = chance.choice(list(_nodes(made)) or [(None, None)])

@@ -1,7 +1,9 @@
-"""`python -m tests.fuzz.reading --count 20000`: mutated files of the formats that become feeds, given to the caged reader.
+"""`python -m tests.fuzz.reading --count 20000`: mutated files of the formats that become feeds,
+given to the caged reader.
 
-Without a server, which is many times faster. A file is inspected and, if that succeeds, read. What ends the program, or takes
-more than 5 s of processor time, is counted and kept: in the cage it ends one request with an answer that says so, and nothing else.
+Without a server, which is many times faster. A file is inspected and, if that succeeds, read. What
+ends the program, or takes more than 5 s of processor time, is counted and kept: in the cage it ends
+one request with an answer that says so, and nothing else.
 """
 
 from __future__ import annotations
@@ -56,7 +58,8 @@ def _added(before: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _round(kind: str, numbers: range, given: argparse.Namespace) -> dict[str, Any]:
-    """The results of the files with these numbers; one that ends its process is counted, and the next is read."""
+    """The results of the files with these numbers; one that ends its process is
+    counted, and the next is read."""
     found: Counter[str] = Counter(taken=0, refused=0, ended=0, slow=0)
     slowest, memory, next_one = 0.0, 0, numbers.start
     while next_one < numbers.stop:
@@ -88,7 +91,8 @@ def _keep(kind: str, number: int, why: str, given: argparse.Namespace) -> None:
 
 
 def _read_all(kind: str, numbers: range, seed: int, tell: Callable[[tuple[str, float, int]], None]) -> None:
-    """Reports for each file the result, the processor time and the peak memory of the process so far, in kB."""
+    """Reports for each file the result, the processor time and the peak memory of
+    the process so far, in kB."""
     from webapp.feeds.uploads.inspection import MEMORY_BYTES
 
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))

@@ -1,4 +1,5 @@
-"""The server under test: daphne over the database of Django's settings, with one user, some feeds and one token."""
+"""The server under test: daphne over the database of Django's settings, with one user,
+some feeds and one token."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The web application's settings without limits on requests per minute, as thousands are sent here."""
+"""The web application's settings without limits on requests per minute, as thousands are sent
+here."""
 
 from webapp.config.settings import *  # noqa: F403
 from webapp.config.settings import REST_FRAMEWORK

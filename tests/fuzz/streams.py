@@ -1,6 +1,8 @@
-"""Mutated messages of each protocol of live sources, through decoding, reading and checking: `python -m tests.fuzz.streams [--count 20000]`.
+"""Mutated messages of each protocol of live sources, through decoding, reading and checking:
+`python -m tests.fuzz.streams [--count 20000]`.
 
-Each message must become rows or dead letters with a reason; what raises is printed with its message, and the command fails.
+Each message must become rows or dead letters with a reason; what raises is printed with its
+message, and the command fails.
 """
 
 from __future__ import annotations
@@ -112,7 +114,8 @@ def gtfs() -> bytes:
 
 @dataclass(frozen=True)
 class Protocol:
-    """Valid messages, how one is decoded, and the kind that says how its records are read (null: trackers)."""
+    """Valid messages, how one is decoded, and the kind that says how its records
+    are read (null: trackers)."""
 
     messages: list[bytes]
     decoded: Callable[[bytes], Records]
@@ -180,7 +183,8 @@ PROTOCOLS: Mapping[str, Protocol] = {
 
 
 def through(name: str, message: bytes) -> tuple[int, int]:
-    """How many rows and dead letters a message becomes. Raises AssertionError for a record that becomes neither, or a letter without a reason."""
+    """How many rows and dead letters a message becomes. Raises AssertionError for a record that
+    becomes neither, or a letter without a reason."""
     protocol = PROTOCOLS[name]
     kind: SourceKind | None = source_kinds()[protocol.kind] if protocol.kind else None
     reading = own_reading(READING, COLUMNS, FEED) if kind is None else reading_for(dict(protocol.reading), kind, FEED)
@@ -193,7 +197,8 @@ def through(name: str, message: bytes) -> tuple[int, int]:
 
 
 def _changed(messages: list[bytes], chance: random.Random) -> bytes:
-    """One of the messages with changed bytes; half of those in JSON with changed values, as most changed bytes are no longer JSON."""
+    """One of the messages with changed bytes; half of those in JSON with changed values, as most
+    changed bytes are no longer JSON."""
     chosen = chance.choice(messages)
     if chosen.startswith((b"{", b"[")) and chance.random() < 0.5:
         documents = [json.loads(one) for one in messages if one.startswith((b"{", b"["))]

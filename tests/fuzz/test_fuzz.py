@@ -1,4 +1,5 @@
-"""A sample of what `python -m tests.fuzz` sends: mutated uploads of every format and mutated specifications, to the running product."""
+"""A sample of what `python -m tests.fuzz` sends: mutated uploads of every format and mutated
+specifications, to the running product."""
 
 from __future__ import annotations
 

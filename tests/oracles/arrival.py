@@ -1,7 +1,8 @@
-"""Arrival answers, straight from decision 27: every entity is asked at every integer instant; lines and regions meet in rational numbers.
+"""Arrival answers, straight from decision 27: every entity is asked at every integer instant; lines
+and regions meet in rational numbers.
 
-Rows are dictionaries in arrival order (`seq` is the position); specifications are the written JSON. An answer is
-(query, entity, start, end, value, evidence as (variable, t, seq)).
+Rows are dictionaries in arrival order (`seq` is the position); specifications are the written JSON.
+An answer is (query, entity, start, end, value, evidence as (variable, t, seq)).
 """
 
 from __future__ import annotations
@@ -63,7 +64,8 @@ def samples(entity: str, rows: Sequence[Row], document: Mapping[str, Any]) -> li
 def intervals(
     own: Sequence[Row], rows: Sequence[Row], document: Mapping[str, Any], geographic: bool
 ) -> Iterable[tuple[int, int | None, int, tuple[Item, ...]]]:
-    """(start, end, value, evidence) of the maximal intervals of instants at which the entity is arriving."""
+    """(start, end, value, evidence) of the maximal intervals of instants at
+    which the entity is arriving."""
     if not own:
         return
     predictions = {row["t"]: prediction(row, own, document, geographic) for row in own}
@@ -120,7 +122,8 @@ def first_contact(p: Any, q: Any, region: Mapping[str, Any], geographic: bool, w
 
 
 def circle_contact(p: Any, q: Any, circle: Mapping[str, Any], within: int) -> Fraction | None:
-    """The first root of |p + s (q - p) - c| = r, with far more digits than times are rounded to; 0 if p is inside."""
+    """The first root of |p + s (q - p) - c| = r, with far more digits than times are
+    rounded to; 0 if p is inside."""
     c, r = [Fraction(v) for v in circle["center"]], Fraction(circle["radius"])
     d, u = (q[0] - p[0], q[1] - p[1]), (c[0] - p[0], c[1] - p[1])
     if u[0] ** 2 + u[1] ** 2 <= r * r:

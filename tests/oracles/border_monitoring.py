@@ -1,8 +1,8 @@
-"""Border and transition answers, straight from specification 5.1 and 5.2 and the options of docs/specification.md: plain loops, shapely,
-fractions, pyproj.
+"""Border and transition answers, straight from specification 5.1 and 5.2 and the options of
+docs/specification.md: plain loops, shapely, fractions, pyproj.
 
-Rows are dictionaries in arrival order (`seq` is the position); specifications are the written JSON. An answer is
-(query, kind, entity, start, end, seqs of the evidence).
+Rows are dictionaries in arrival order (`seq` is the position); specifications are the written JSON.
+An answer is (query, kind, entity, start, end, seqs of the evidence).
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ def in_circle(x: float, y: float, circle: Mapping[str, Any], geographic: bool) -
 
 
 def crossings(tuples: Sequence[Row], document: Mapping[str, Any], geographic: bool) -> Iterable[tuple[str, int, Row | None, Row]]:
-    """(kind, t, d(k-1), d(k)) of the entity's in and out events in order, before any dwell; d(k-1) is null for an in at the first tuple."""
+    """(kind, t, d(k-1), d(k)) of the entity's in and out events in order, before any dwell; d(k-1)
+    is null for an in at the first tuple."""
     was = False
     for before, after in pairwise([None, *tuples]):
         assert after is not None
@@ -142,7 +143,8 @@ def border_distance(x: float, y: float, region: Mapping[str, Any]) -> float:
 
 
 def dwelt(sequence: list[tuple[str, int, Row | None, Row]], dwell: int, now: int) -> list[tuple[str, int, Row | None, Row]]:
-    """The events that count: an in `dwell` later unless an out comes by then, and the outs that do not follow an in that did not count."""
+    """The events that count: an in `dwell` later unless an out comes by then, and the outs that do
+    not follow an in that did not count."""
     if not dwell:
         return sequence
     kept, counted = [], True
@@ -185,7 +187,8 @@ def edges_of(region: Mapping[str, Any]) -> Iterable[tuple[tuple[Fraction, Fracti
 
 
 def edge_contacts(p: Any, q: Any, a: Any, b: Any) -> list[Fraction]:
-    """Solutions s in [0, 1] of p + s (q - p) on the closed edge a b; the two ends of a common stretch."""
+    """Solutions s in [0, 1] of p + s (q - p) on the closed edge a b; the two
+    ends of a common stretch."""
     dx, dy = q[0] - p[0], q[1] - p[1]
     ex, ey = b[0] - a[0], b[1] - a[1]
     ux, uy = a[0] - p[0], a[1] - p[1]
@@ -200,7 +203,8 @@ def edge_contacts(p: Any, q: Any, a: Any, b: Any) -> list[Fraction]:
 
 
 def circle_times(p: Any, q: Any, circle: Mapping[str, Any], t0: int, length: int) -> tuple[int, int] | None:
-    """Roots of |p + s (q - p) - c| = r in [0, 1], to 1e-60, rounded half to even when they are rational."""
+    """Roots of |p + s (q - p) - c| = r in [0, 1], to 1e-60, rounded half to
+    even when they are rational."""
     c = [Fraction(v) for v in circle["center"]]
     d, u = (q[0] - p[0], q[1] - p[1]), (p[0] - c[0], p[1] - c[1])
     a, b = d[0] ** 2 + d[1] ** 2, d[0] * u[0] + d[1] * u[1]
@@ -216,7 +220,8 @@ def circle_times(p: Any, q: Any, circle: Mapping[str, Any], t0: int, length: int
 
 
 def transitions(entity: str, sequence: Sequence[tuple[str, int, Row | None, Row]], document: Mapping[str, Any], now: int) -> Iterable[Any]:
-    """(kind, entity, start, end, evidence): each event with the next one, or alone once its time is over."""
+    """(kind, entity, start, end, evidence): each event with the next one, or
+    alone once its time is over."""
     within = document["within"]
     types = document.get("types", ["passed", "returned", "stayed_in", "stayed_out"])
     for k, (kind, t1, _, revealing) in enumerate(sequence):

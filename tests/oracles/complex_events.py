@@ -1,7 +1,9 @@
-"""Composite events, straight from specification 5.5: all sets of events that are occurrences, node by node.
+"""Composite events, straight from specification 5.5: all sets of events that are
+occurrences, node by node.
 
-Rows are dictionaries in arrival order (`seq` is the position); specifications are the written JSON with the pattern as a tree of pairs. An occurrence
-is a set of events and the moment that completes it: (e, seq) of its last event, or (e, TIMER). An answer is (query, entity or null, s, e).
+Rows are dictionaries in arrival order (`seq` is the position); specifications are the written JSON
+with the pattern as a tree of pairs. An occurrence is a set of events and the moment that completes
+it: (e, seq) of its last event, or (e, TIMER). An answer is (query, entity or null, s, e).
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Conditions on a row's attributes by their definition: a comparison with a missing value is false."""
+"""Conditions on a row's attributes by their definition: a comparison with
+a missing value is false."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""Constraint query answers, straight from specification 5.4: all tuples of different events, by plain loops.
+"""Constraint query answers, straight from specification 5.4: all tuples of
+different events, by plain loops.
 
-Rows are dictionaries in arrival order (`seq` is the position); specifications are the written JSON. An answer is (query, entities, start, end,
-seqs), the last in the order of the variables. Distances are measured from the variable that the document names first among `variables`.
+Rows are dictionaries in arrival order (`seq` is the position); specifications are the written JSON.
+An answer is (query, entities, start, end, seqs), the last in the order of the variables. Distances
+are measured from the variable that the document names first among `variables`.
 """
 
 from __future__ import annotations
@@ -41,7 +43,8 @@ def moment(row: Row) -> tuple[int, int]:
 
 
 def all_solutions(rows: Sequence[Row], document: Mapping[str, Any], geographic: bool) -> Iterator[Tuple]:
-    """Of the solutions that differ only in the order of symmetric variables' events, the one that comes first, variable by variable."""
+    """Of the solutions that differ only in the order of symmetric variables' events, the one that
+    comes first, variable by variable."""
     names = list(document["variables"])
     for events in permutations(rows, len(names)):
         if satisfies(dict(zip(names, events, strict=True)), document, geographic):
@@ -61,7 +64,8 @@ def rearranged(events: Tuple, names: Sequence[str], document: Mapping[str, Any])
 
 
 def one_each(solutions: Sequence[Tuple]) -> Iterator[Tuple]:
-    """For each completing event the solution in which it is the first possible variable, then that with the latest events in order of variables."""
+    """For each completing event the solution in which it is the first possible variable, then that
+    with the latest events in order of variables."""
     best: dict[int, tuple[Any, Tuple]] = {}
     for solution in solutions:
         last = max(solution, key=moment)
@@ -97,7 +101,8 @@ def constraint_holds(chosen: Mapping[str, Row], constraint: Mapping[str, Any], o
 
 
 def summed(chosen: Mapping[str, Row], text: str) -> float | None:
-    """specification 5.4: products first, from left to right, all in doubles; null with a null column."""
+    """specification 5.4: products first, from left to right, all in
+    doubles; null with a null column."""
     words = text.split()
     first = True
     total, product, sign = 0.0, 0.0, "+"

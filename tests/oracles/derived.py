@@ -1,6 +1,8 @@
-"""Answers as events, straight from specification 5.9: each query's final answers are rows of the next one, after the feed's own rows of their time.
+"""Answers as events, straight from specification 5.9: each query's final answers are rows of the
+next one, after the feed's own rows of their time.
 
-Rows are dictionaries in arrival order; documents are the written JSON, each after those it derives from. Answers come from the families' own oracles.
+Rows are dictionaries in arrival order; documents are the written JSON, each after those it derives
+from. Answers come from the families' own oracles.
 """
 
 from __future__ import annotations

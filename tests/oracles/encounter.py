@@ -1,7 +1,8 @@
-"""Encounter answers, straight from specification 5.8: every pair of entities is asked at every multiple of `every`.
+"""Encounter answers, straight from specification 5.8: every pair of entities is asked at
+every multiple of `every`.
 
-Rows are dictionaries in arrival order (`seq` is the position); specifications are the written JSON. An answer is
-(query, entities, start, end, value).
+Rows are dictionaries in arrival order (`seq` is the position); specifications are the written JSON.
+An answer is (query, entities, start, end, value).
 """
 
 from __future__ import annotations

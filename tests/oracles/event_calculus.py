@@ -1,11 +1,15 @@
-"""The event calculus point by point, from a program's text: a fluent is the set of ticks at which it holds.
+"""The event calculus point by point, from a program's text: a fluent is the set
+of ticks at which it holds.
 
-Written from specification 5.6 and the CAVIAR definitions, section 1; only the terms come from the project's parser. Nothing here is clever.
-Conditions are satisfied by trying everything, as Prolog would; all fluents are computed again and again from what the round before found until
-nothing changes. One window that holds the whole stream; times are whole numbers, the tick is 1, time begins at `begin`.
+Written from specification 5.6 and the CAVIAR definitions, section 1; only the terms come from
+the project's parser. Nothing here is clever. Conditions are satisfied by trying everything, as
+Prolog would; all fluents are computed again and again from what the round before found until
+nothing changes. One window that holds the whole stream; times are whole numbers, the tick is
+1, time begins at `begin`.
 
-Inputs: `events` {(name, arguments): {t, ...}}, `points` {(name, arguments, value): {t, ...}},
-`intervals` {(name, arguments, value): [(s, e), ...]}. Ticks run to `last`; what holds at last + 1 is open.
+Inputs: `events` {(name, arguments): {t, ...}}, `points` {(name, arguments, value): {t,
+...}}, `intervals` {(name, arguments, value): [(s, e), ...]}. Ticks run to `last`; what
+holds at last + 1 is open.
 """
 
 from __future__ import annotations
@@ -103,7 +107,8 @@ class PointByPoint:
         return {rule.name for kind in ("initiate", "derived", "initially") for rule in self.rules[kind]}
 
     def answer(self) -> dict[Key, set[int]]:
-        """The ticks of every fluent-value pair that holds at some tick, inputs included; `happens` are then all events."""
+        """The ticks of every fluent-value pair that holds at some tick, inputs included;
+        `happens` are then all events."""
         given = self._given()
         holds, happens, initiated = dict(given), dict(self.events), dict[Key, set[int]]()
         for _ in range(1_000):
@@ -128,10 +133,11 @@ class PointByPoint:
             given[key] = given.get(key, set()) | {t for s, e in spans for t in range(max(s, self.begin), e)}
         return {key: ticks for key, ticks in given.items() if ticks}
 
-    # -- conditions ------------------------------------------------------------------------------------------------
+    # -- conditions --------------------------------------------------------------------------------
 
     def satisfy(self, body: Sequence[Term], binding: Binding) -> Iterator[Binding]:
-        """Every way to satisfy all of `body`: one condition after the other, each as soon as its variables are bound."""
+        """Every way to satisfy all of `body`: one condition after the other, each as soon
+        as its variables are bound."""
         if not body:
             yield binding
             return
@@ -226,14 +232,15 @@ class PointByPoint:
             return [t - shift for t in ticks if t - 1 not in ticks]
         return [t + 1 - shift for t in ticks if t + 1 not in ticks and t <= self.last]
 
-    # -- declared groundings ---------------------------------------------------------------------------------------
+    # -- declared groundings -----------------------------------------------------------------------
 
     def _groundings(self, rule: Rule) -> list[Rule]:
         """The declarations of a fluent, or an event, of this name."""
         return [one for one in self.rules["grounding"] if one.name == rule.name and (one.value is None) == (rule.value is None)]
 
     def _of_head(self, rule: Rule) -> list[Binding]:
-        """The head's variables as the groundings that it can have bind them; the declared ones that cannot be listed are left out."""
+        """The head's variables as the groundings that it can have bind them; the declared ones that
+        cannot be listed are left out."""
         found = []
         for declared in self._groundings(rule):
             if unify(rule.terms, declared.terms):
@@ -252,7 +259,7 @@ class PointByPoint:
                     return True
         return False
 
-    # -- rules over points -----------------------------------------------------------------------------------------
+    # -- rules over points -------------------------------------------------------------------------
 
     def _computed_events(self) -> dict[Happened, set[int]]:
         found = {key: set(times) for key, times in self.events.items()}
@@ -265,7 +272,8 @@ class PointByPoint:
         return found
 
     def _points(self, rule: Rule, begun: Iterable[tuple[str, ...]]) -> Iterator[Binding]:
-        """Ways to satisfy a rule of a simple fluent: what its conditions do not bind is declared, or a grounding that has begun."""
+        """Ways to satisfy a rule of a simple fluent: what its conditions do not bind is declared,
+        or a grounding that has begun."""
         open_ = set[str]().union(*(names_of(term) for term in rule.terms)) - set[str]().union(*(binds(one) for one in rule.body))
         if not open_:
             yield from self.satisfy(rule.body, {})
@@ -309,7 +317,8 @@ class PointByPoint:
                             yield flat(rule.arguments, binding), spelt(rule.value, binding)
 
     def _durations(self, name: str, arguments: tuple[str, ...]) -> list[tuple[str, str, int, bool]]:
-        """The deadlines of one grounding: value before, value after, duration, whether a new initiation extends it."""
+        """The deadlines of one grounding: value before, value after, duration, whether a
+        new initiation extends it."""
         found = []
         for before, after, delay, until_extended in self.deadlines:
             values = spelt(before.value, {}), spelt(after.value, {})
@@ -362,7 +371,8 @@ class PointByPoint:
             yield value, ticks[value], {t for t in made[value] if t >= self.begin}
 
     def _terminations(self, name: str, arguments: tuple[str, ...], value: str, begun: set[tuple[str, ...]]) -> set[int]:
-        """Times at which some rule ends this grounding's value; a variable that nothing binds stands for anything."""
+        """Times at which some rule ends this grounding's value; a variable that nothing
+        binds stands for anything."""
         found = set()
         for rule in self.rules["terminate"]:
             if rule.name == name:
@@ -372,10 +382,11 @@ class PointByPoint:
                             found.add(binding[rule.time])
         return found
 
-    # -- rules over intervals --------------------------------------------------------------------------------------
+    # -- rules over intervals ----------------------------------------------------------------------
 
     def _derived(self, rule: Rule) -> Iterator[tuple[Key, set[int]]]:
-        """Every way to bind the rule's variables: by declared groundings, else to names that occur anywhere."""
+        """Every way to bind the rule's variables: by declared groundings, else to
+        names that occur anywhere."""
         if rule.time == "[]":
             return
         lists = [one for one in rule.body if isinstance(one, Compound) and one.name == "holdsFor"]
@@ -424,7 +435,8 @@ class PointByPoint:
         return lists[rule.time]
 
     def _construct(self, literal: Compound, lists: dict[str, set[int]], binding: Binding) -> set[int] | None:
-        """What a construct gives; null where its sixth argument says that the rule gives nothing."""
+        """What a construct gives; null where its sixth argument says that the rule gives
+        nothing."""
         name, arguments = literal.name, literal.arguments
         first = arguments[0]
         inputs = [lists[str(one)] for one in first.items] if isinstance(first, ListTerm) else []
@@ -440,7 +452,8 @@ class PointByPoint:
             return lists[str(first)].difference(*(lists[str(one)] for one in others.items))
         if name == "intDurGreater":
             amount = arithmetic(arguments[1], binding)
-            # An open interval (it reaches last + 2, the end of the universe) has lasted until now, which is `last`.
+            # An open interval (it reaches last + 2, the end of the universe) has lasted
+            # until now, which is `last`.
             return {t for s, e in runs(lists[str(first)]) if (self.last if e > self.last + 1 else e) - s > amount for t in range(s, e)}
         relation, *arguments_ = (name, *arguments) if name != "allen" else arguments
         source, target = runs(lists[str(arguments_[0])]), runs(lists[str(arguments_[1])])

@@ -9,7 +9,8 @@ from typing import Any
 from engine.event_calculus.terms import Atom, Compound, ListTerm, Number, Term, Variable
 
 Key = tuple[str, tuple[str, ...], str]
-"""Fluent, arguments, value. An argument that is a term is its functor and its arguments, one after the other."""
+"""Fluent, arguments, value. An argument that is a term is its functor and its
+arguments, one after the other."""
 Binding = dict[str, Any]
 COMPARISONS = ("<", ">", "=<", ">=", "=:=", "=\\=", "=", "\\=", "==", "\\==", "@<", "@>", "@=<", "@>=", "is")
 
@@ -44,7 +45,8 @@ def conjuncts(body: Term | None) -> tuple[Term, ...]:
 
 
 def alternatives(body: tuple[Term, ...]) -> list[tuple[Term, ...]]:
-    """A body without `;` outside of other conditions: one rule for each way, which may leave other variables to a grounding."""
+    """A body without `;` outside of other conditions: one rule for each way, which may leave other
+    variables to a grounding."""
     for place, one in enumerate(body):
         if isinstance(one, Compound) and one.name == ";":
             return [more for side in one.arguments for more in alternatives((*body[:place], *conjuncts(side), *body[place + 1 :]))]
@@ -89,7 +91,8 @@ def text(term: Term) -> str:
 
 
 def value_of(term: Term | None, binding: Binding) -> Any:
-    """What a term stands for: a name, a time, or a tuple of a functor and arguments; null for a variable that is not bound."""
+    """What a term stands for: a name, a time, or a tuple of a functor and arguments; null for a
+    variable that is not bound."""
     if isinstance(term, Variable):
         return binding.get(term.name)
     if isinstance(term, Compound):

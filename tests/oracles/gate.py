@@ -9,7 +9,8 @@ Row = dict[str, Any]
 
 
 def judged(rows: Sequence[Row], lateness: int, dedupe: bool, columns: Sequence[str]) -> tuple[list[int], list[int], list[int]]:
-    """Positions of the accepted rows sorted by (t, arrival), of the late ones, and of the duplicates."""
+    """Positions of the accepted rows sorted by (t, arrival), of the late
+    ones, and of the duplicates."""
     clock: int | None = None
     accepted: list[int] = []
     late: list[int] = []

@@ -1,7 +1,9 @@
-"""Motion pattern answers, straight from specification 5.3: at every evaluation time all windows of all full trajectories, by plain loops.
+"""Motion pattern answers, straight from specification 5.3: at every evaluation time all windows of
+all full trajectories, by plain loops.
 
-Rows are dictionaries in arrival order (`seq` is the position); specifications are the written JSON. An answer is (query, entity, start, end or None,
-score or None, seqs of the witnesses in order of the predicates).
+Rows are dictionaries in arrival order (`seq` is the position); specifications are the written
+JSON. An answer is (query, entity, start, end or None, score or None, seqs of the witnesses in
+order of the predicates).
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ GEOD = Geod(ellps="WGS84")
 
 
 def answers(rows: Sequence[Row], documents: Sequence[Mapping[str, Any]], *, geographic: bool = False, until: int | None = None) -> Counter[Answer]:
-    """All answers on accepted rows at the evaluation times up to `until` (default: the last row's t)."""
+    """All answers on accepted rows at the evaluation times up to `until`
+    (default: the last row's t)."""
     found: Counter[Answer] = Counter()
     for number, document in enumerate(documents):
         found.update((number, *answer) for answer in matches(rows, document, geographic, until))
@@ -90,8 +93,9 @@ def satisfying(trajectories: Mapping[str, list[Row]], document: Mapping[str, Any
 def witnesses_of(past: list[Row], document: Mapping[str, Any], now: int, geographic: bool) -> list[Row] | None:
     """One sample for each predicate that together satisfy all, or None.
 
-    Of several the one shown: for a predicate that is in no order the latest sample that satisfies (a distance: the latest with the extremum), for
-    those in order the latest ones, the last predicate's first.
+    Of several the one shown: for a predicate that is in no order the latest sample that
+    satisfies (a distance: the latest with the extremum), for those in order the latest ones,
+    the last predicate's first.
     """
     predicates = document["predicates"]
     options = options_of(past, document, now, geographic)
@@ -141,7 +145,8 @@ def is_total(predicate: Mapping[str, Any]) -> bool:
 
 
 def total_holds(past: list[Row], predicate: Mapping[str, Any], now: int, geographic: bool) -> bool:
-    """Specification 5.3: for each unit of time (t, t + 1] in the window, whether the position held during it is inside."""
+    """Specification 5.3: for each unit of time (t, t + 1] in the window, whether the position
+    held during it is inside."""
     start, end = predicate["window"]
     total = 0
     for t in range(now - start, now - end):
@@ -154,7 +159,8 @@ def total_holds(past: list[Row], predicate: Mapping[str, Any], now: int, geograp
 
 
 def steps_done(past: list[Row], document: Mapping[str, Any], now: int, geographic: bool) -> list[bool]:
-    """For each predicate whether it holds together with all that must lie before it, in the windows of the whole pattern."""
+    """For each predicate whether it holds together with all that must lie before it, in the
+    windows of the whole pattern."""
     predicates = document["predicates"]
     options = options_of(past, document, now, geographic)
     orders = orders_of(predicates)
@@ -188,7 +194,8 @@ def orders_of(predicates: Sequence[Mapping[str, Any]]) -> set[tuple[int, int]]:
 
 
 def precedes(a: int, b: int, times: Mapping[int, Row], predicates: Sequence[Mapping[str, Any]], spans: Mapping[int, tuple[int, int]]) -> bool:
-    """Whether the witness of a lies before that of b; that of a forall is its whole window (start, end]."""
+    """Whether the witness of a lies before that of b; that of a forall is its
+    whole window (start, end]."""
     if is_forall(predicates[a]):
         return spans[a][1] < times[b]["t"]
     if is_forall(predicates[b]):

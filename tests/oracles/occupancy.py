@@ -1,6 +1,8 @@
-"""Occupancy answers, straight from specification 5.7: every entity is asked at every integer instant.
+"""Occupancy answers, straight from specification 5.7: every entity is asked
+at every integer instant.
 
-Rows are dictionaries in arrival order (`seq` is the position); specifications are the written JSON. An answer is (query, start, end, value).
+Rows are dictionaries in arrival order (`seq` is the position); specifications are the written JSON.
+An answer is (query, start, end, value).
 """
 
 from __future__ import annotations

@@ -32,7 +32,8 @@ class Thresholds:
 def critical_points(
     reports: Sequence[Report], areas: Callable[[float, float], set[str]], until: int, thresholds: Thresholds = Thresholds()
 ) -> list[Critical]:
-    """All critical points of all entities; the time has come to `until`. Reports of one entity are taken in order of time."""
+    """All critical points of all entities; the time has come to `until`. Reports of one entity
+    are taken in order of time."""
     found: list[Critical] = []
     for entity in sorted({report.entity for report in reports}):
         track = sorted((report for report in reports if report.entity == entity), key=lambda report: report.t)

@@ -1,4 +1,5 @@
-"""The demo's starter with a stand-in for the application: it starts, prints its address, and leaves nothing behind."""
+"""The demo's starter with a stand-in for the application: it starts, prints its address,
+and leaves nothing behind."""
 
 import http.client
 import os
@@ -176,7 +177,8 @@ def test_the_demo_starts_prints_its_address_and_stops_all_processes(project: Pat
 def test_after_kill_9_it_starts_again_with_its_data_at_the_same_address(project: Path, start: Callable[[], Demo]) -> None:
     first = start()
     job = first.job()
-    # The job outlives it on purpose, to be adopted by the next reconciler. It may have been listed in the process tree.
+    # The job outlives it on purpose, to be adopted by the next reconciler. It may have been
+    # listed in the process tree.
     others = [process for process in first.tree if process != job]
     first.end(signal.SIGKILL)
     assert wait_until(lambda: alive(others) == [], 30), alive(others)

@@ -17,7 +17,8 @@ REQUIREMENTS = f"vulnerable-thing==1.0 --hash=sha256:{'0' * 64}\n"
 
 
 class Index(BaseHTTPRequestHandler):
-    """Knows one vulnerability of each kind; implements the protocols of OSV and of npm's registry."""
+    """Knows one vulnerability of each kind; implements the protocols of
+    OSV and of npm's registry."""
 
     answers = True
 

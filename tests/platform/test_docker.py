@@ -27,7 +27,8 @@ def test_each_container_is_read_only_limited_and_gains_no_rights(name: str) -> N
     assert service["read_only"] is True
     assert service["security_opt"] == ["no-new-privileges:true"]
     assert {"mem_limit", "pids_limit", "cpus", "networks"} <= set(service)
-    # The entry of PostgreSQL's image changes from root to its own user, and needs capabilities for that.
+    # The entry of PostgreSQL's image changes from root to its own user, and
+    # needs capabilities for that.
     assert name == "postgres" or service["cap_drop"] == ["ALL"]
 
 
@@ -74,7 +75,8 @@ def test_pinning_adds_digests_and_replaces_old_ones(tmp_path: Path) -> None:
 
 
 def test_processes_that_evaluate_begin_with_the_kernels_of_the_image(tmp_path: Path) -> None:
-    """The entry itself, in a folder in place of the image's, with programs that only say what they were asked."""
+    """The entry itself, in a folder in place of the image's, with programs that only
+    say what they were asked."""
     (tmp_path / "kernels").mkdir()
     (tmp_path / "kernels" / "one.nbi").write_text("compiled")
     entry = (ROOT / "docker" / "entry").read_text().replace("cd /app", f"cd {tmp_path}")

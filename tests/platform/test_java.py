@@ -1,4 +1,5 @@
-"""Java for Spark: the machine's if suitable, else the wheel's without the one flag that it does not know."""
+"""Java for Spark: the machine's if suitable, else the wheel's without the one
+flag that it does not know."""
 
 import os
 import subprocess
@@ -12,7 +13,8 @@ from webapp.platform.java import VECTOR_FLAG, JavaError, java_home, java_version
 
 
 def fake_java(folder: Path, version: str, knows_vector: bool = True) -> Path:
-    """A JAVA_HOME whose java only prints a version, and refuses the vector module unless it `knows_vector`."""
+    """A JAVA_HOME whose java only prints a version, and refuses the vector module
+    unless it `knows_vector`."""
     program = folder / "bin" / "java"
     program.parent.mkdir(parents=True)
     refuse = "" if knows_vector else f'[ "$1" = "{VECTOR_FLAG}" ] && exit 1\n'
@@ -53,7 +55,8 @@ def test_no_java_at_all_says_what_to_do(tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.spark
 def test_spark_runs_on_the_wheels_java(tmp_path: Path) -> None:
-    """A real session, a Parquet file and Python workers on the JDK of the wheel, with the machine's Java hidden."""
+    """A real session, a Parquet file and Python workers on the JDK of the wheel, with
+    the machine's Java hidden."""
     program = f"""
         from pyspark.sql import SparkSession
         session = (SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")

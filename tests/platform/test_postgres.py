@@ -1,4 +1,5 @@
-"""The embedded PostgreSQL: starts again after any kind of end, keeps its data, and leaves nothing behind."""
+"""The embedded PostgreSQL: starts again after any kind of end, keeps its data,
+and leaves nothing behind."""
 
 import os
 import signal

@@ -1,6 +1,8 @@
-"""The process manager: keeps processes running, keeps their output, and leaves nothing behind, however it ends.
+"""The process manager: keeps processes running, keeps their output, and leaves
+nothing behind, however it ends.
 
-Each case runs a manager in a separate interpreter, because a manager adopts and reaps every orphan of its process.
+Each case runs a manager in a separate interpreter, because a manager adopts and reaps
+every orphan of its process.
 """
 
 import os
@@ -100,7 +102,8 @@ def test_kill_9_of_the_manager_ends_its_processes(tmp_path: Path) -> None:
 
 
 def test_a_grandchild_in_another_session_ends_with_its_worker(tmp_path: Path) -> None:
-    """A Spark job is started by the worker in its own process group and outlives it: the manager ends it."""
+    """A Spark job is started by the worker in its own process group and
+    outlives it: the manager ends it."""
     program = """
         job = "import os, time; print(os.getpid(), flush=True); time.sleep(300)"
         worker = f"import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', {job!r}], start_new_session=True); time.sleep(300)"

@@ -1,4 +1,5 @@
-"""The embedded Redis: a real server that evicts nothing, asks for its password, and ends with its parent."""
+"""The embedded Redis: a real server that evicts nothing, asks for its password,
+and ends with its parent."""
 
 import subprocess
 import sys
@@ -23,7 +24,8 @@ def test_redis_never_evicts_keys_and_writes_nothing_to_disk(tmp_path: Path) -> N
 
 
 def test_the_server_is_a_maintained_version(tmp_path: Path) -> None:
-    """Redis 6.2 up to 6.2.19 lets users who may run Lua execute arbitrary code (CVE-2025-49844); Valkey fixed it in 7.2.11, 8.0.6 and 8.1.4."""
+    """Redis 6.2 up to 6.2.19 lets users who may run Lua execute arbitrary code (CVE-2025-49844);
+    Valkey fixed it in 7.2.11, 8.0.6 and 8.1.4."""
     with EmbeddedRedis(tmp_path).running() as url, redis.Redis.from_url(url) as client:
         info = client.info("server")
         assert info["server_name"] == "valkey" and tuple(map(int, info["valkey_version"].split("."))) >= (9, 1)

@@ -1,4 +1,5 @@
-"""PostgreSQL and Redis over TLS, as their URLs say: a server with a certificate of another authority is refused."""
+"""PostgreSQL and Redis over TLS, as their URLs say: a server with a certificate of
+another authority is refused."""
 
 from __future__ import annotations
 
@@ -72,7 +73,8 @@ def signed(subject: str, key: ec.EllipticCurvePrivateKey, issuer: str, issuer_ke
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with `ca.pem`, `server.pem` and `client.pem` signed by it with their keys, and `other.pem` of an unrelated authority."""
+    """A folder with `ca.pem`, `server.pem` and `client.pem` signed by it with their keys, and
+    `other.pem` of an unrelated authority."""
     folder = tmp_path_factory.mktemp("certificates")
     authority, server, client, other = (ec.generate_private_key(ec.SECP256R1()) for _ in range(4))
     (folder / "ca.pem").write_bytes(signed("ours", authority, "ours", authority, authority=True))
@@ -86,7 +88,8 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @contextmanager
 def behind_tls(port: int, certificates: Path, *, asked_first: bool = False, of_ours: bool = False) -> Iterator[int]:
-    """The port of a TLS terminator before the real server, whose embedded build has none. `asked_first`: PostgreSQL's request for TLS.
+    """The port of a TLS terminator before the real server, whose embedded build has none.
+    `asked_first`: PostgreSQL's request for TLS.
 
     `of_ours`: who comes without a certificate of our authority is sent away.
     """

@@ -1,4 +1,5 @@
-"""Answers of border and transition queries over a whole recording, by shapely, pyproj and numpy, without the engine's code."""
+"""Answers of border and transition queries over a whole recording, by shapely, pyproj and numpy,
+without the engine's code."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ Fact = tuple[str, str, str, int, int]
 
 
 def accepted(rows: dict[str, np.ndarray]) -> pd.DataFrame:
-    """Accepted rows on a feed with lateness 0, without exact duplicates and late rows; ordered by entity, time, arrival."""
+    """Accepted rows on a feed with lateness 0, without exact duplicates and late rows; ordered
+    by entity, time, arrival."""
     frame = pd.DataFrame(rows)
     clock = frame["t"].cummax().shift(fill_value=frame["t"].iloc[0])
     frame = frame[frame["t"] >= clock].drop_duplicates()
@@ -49,7 +51,8 @@ def crossings(document: dict[str, Any], frame: pd.DataFrame) -> list[tuple[str, 
 
 
 def answers(name: str, document: dict[str, Any], frame: pd.DataFrame, last: int | None = None) -> list[Fact]:
-    """Facts of one query over the frame; time advances to `last`, else to the frame's last event."""
+    """Facts of one query over the frame; time advances to `last`, else to the frame's last
+    event."""
     found = crossings(document, frame)
     if document["family"] == "border":
         return [(name, kind, entity, t, t) for entity, t, kind in found]

@@ -22,7 +22,8 @@ FORMS = [
 
 @dataclass(frozen=True)
 class Readings:
-    """A file, its columns under our names, attributes, primitives, the first row of a dense part, and a span in which some of them come together."""
+    """A file, its columns under our names, attributes, primitives, the first row of a dense part,
+    and a span in which some of them come together."""
 
     file: str
     columns: dict[str, str]

@@ -1,4 +1,5 @@
-"""Real recordings as feeds: where they are, how their columns map, and random regions over the places they visit."""
+"""Real recordings as feeds: where they are, how their columns map, and random regions
+over the places they visit."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ import pyarrow.parquet as pq
 
 @dataclass(frozen=True)
 class Recording:
-    """A recording of the data folder: `columns` maps the specification's names to those of the file, `attributes` declares types."""
+    """A recording of the data folder: `columns` maps the specification's names to those of the
+    file, `attributes` declares types."""
 
     folder: str
     file: str
@@ -63,7 +65,8 @@ RECORDINGS = {
 
 
 def regions(recording: Recording, data: Path, count: int, seed: int) -> list[dict[str, Any]]:
-    """`count` regions around positions of the recording: boxes, stars with a hole, circles; sizes over two decades of degrees."""
+    """`count` regions around positions of the recording: boxes, stars with a hole, circles; sizes
+    over two decades of degrees."""
     rng = np.random.default_rng(seed)
     rows = recording.rows(data)
     picks = rng.integers(0, len(rows["x"]), count)
@@ -97,7 +100,8 @@ def _ring(x: float, y: float, radii: list[float], turn: float) -> list[list[floa
 
 
 def write_queries(folder: Path, found: list[dict[str, Any]]) -> list[tuple[str, dict[str, Any], Path]]:
-    """One specification file per region, border and transition in turn; some with segments, some with `where`."""
+    """One specification file per region, border and transition in turn; some with
+    segments, some with `where`."""
     written = []
     for n, region in enumerate(found):
         document: dict[str, Any] = {"family": "border", "version": 1, "name": f"q{n:04d}", "region": region}

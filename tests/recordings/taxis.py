@@ -15,7 +15,8 @@ SQUARES, POLYGONS = 20_000, 5_000
 
 
 def documents(data: Path) -> Iterator[dict[str, Any]]:
-    """Squares of 40 to 400 m and stars of 12 to 60 vertices about places where taxis were; borders and transitions in turn."""
+    """Squares of 40 to 400 m and stars of 12 to 60 vertices about places where taxis were;
+    borders and transitions in turn."""
     rng = np.random.default_rng(20)
     rows = BEIJING.rows(data)
     inside = np.flatnonzero((rows["x"] > 115) & (rows["x"] < 118) & (rows["y"] > 39) & (rows["y"] < 41.5))

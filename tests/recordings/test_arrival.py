@@ -1,4 +1,5 @@
-"""Arrivals in a real recording: on a slice small enough for plain loops, answers and statistics are the oracle's."""
+"""Arrivals in a real recording: on a slice small enough for plain loops, answers and
+statistics are the oracle's."""
 
 from __future__ import annotations
 

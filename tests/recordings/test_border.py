@@ -1,4 +1,5 @@
-"""Very many regions over a real recording: Beijing's taxis against 20,000 random squares and 5,000 polygons."""
+"""Very many regions over a real recording: Beijing's taxis against 20,000 random
+squares and 5,000 polygons."""
 
 from __future__ import annotations
 
@@ -17,11 +18,13 @@ pytestmark = pytest.mark.data
 ROWS = 150_000
 """The number of rows: the whole week of 1,244,023 takes two minutes more."""
 ALIKE = 50
-"""The oracle checks one in this many queries over all taxis, and one in this many taxis over all queries."""
+"""The oracle checks one in this many queries over all taxis, and one in this
+many taxis over all queries."""
 
 
 def write_command(folder: Path, data: Path) -> list[str]:
-    """Files of the feed and of all queries in the folder, and the options of `backtest` that name them."""
+    """Files of the feed and of all queries in the folder, and the options of
+    `backtest` that name them."""
     (folder / "feed.json").write_text(json.dumps(BEIJING.feed()))
     pq.write_table(pq.read_table(BEIJING.path(data)).slice(0, ROWS), folder / "taxis.parquet")
     command = ["--feed", str(folder / "feed.json"), "--events", str(folder / "taxis.parquet"), "--map", BEIJING.map_option]

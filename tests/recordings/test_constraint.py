@@ -1,4 +1,5 @@
-"""Constraint queries over the TAO buoys: the three forms of expiration and every way of delivery agree, and slices agree with the oracle."""
+"""Constraint queries over the TAO buoys: the three forms of expiration and every way of delivery
+agree, and slices agree with the oracle."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ DAY = 86_400_000
 MEASURED = ("sst", "air_temp", "humidity", "zon_wind", "mer_wind")
 FEED = Feed("tao", Crs.GEOGRAPHIC, TimeUnit.MS, columns=dict.fromkeys(MEASURED, ColumnType.FLOAT), lateness=0, dedupe=True)
 SLICES = {2: (30, 6), 3: (14, 4), 4: (8, 2), 5: (6, 2)}
-"""By the number of variables: rows of a slice, of which the oracle enumerates all tuples, and queries."""
+"""By the number of variables: rows of a slice, of which the oracle
+enumerates all tuples, and queries."""
 
 
 def buoys(data: Path) -> pa.Table:

@@ -1,4 +1,5 @@
-"""Encounters in real recordings: on slices small enough for plain loops, every way of delivery gives the oracle's answers."""
+"""Encounters in real recordings: on slices small enough for plain loops, every way of delivery
+gives the oracle's answers."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ MINUTE = 60_000
 
 @dataclass(frozen=True)
 class Slice:
-    """`minutes` from `start` on of the `entities` nearest to the two that are closest on average; `distance` in metres."""
+    """`minutes` from `start` on of the `entities` nearest to the two that are closest on
+    average; `distance` in metres."""
 
     file: str
     entity: str

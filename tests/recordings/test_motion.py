@@ -1,4 +1,5 @@
-"""Motion patterns over real recordings: every way of delivery gives the oracle's answers, witness by witness."""
+"""Motion patterns over real recordings: every way of delivery gives the oracle's
+answers, witness by witness."""
 
 from __future__ import annotations
 
@@ -28,9 +29,11 @@ MINUTE = 60_000
 
 @dataclass(frozen=True)
 class Slice:
-    """Part of a recording small enough for plain loops: `minutes` from `start` on of `entities` of those that report most often then.
+    """Part of a recording small enough for plain loops: `minutes` from `start` on of `entities` of
+    those that report most often then.
 
-    `unit`, ms: evaluations come so often, and windows are some units long; `radius`, metres: of a typical region.
+    `unit`, ms: evaluations come so often, and windows are some units long; `radius`,
+    metres: of a typical region.
     """
 
     file: str
@@ -77,14 +80,16 @@ def test_patterns_over_a_slice_of_a_recording_are_those_of_the_oracle(name: str,
 
 
 def patterns(part: Slice, frame: pd.DataFrame, seed: int) -> list[dict[str, Any]]:
-    """PATTERNS documents of 3 to 5 predicates, generated along the tracks of the recording so that they match."""
+    """PATTERNS documents of 3 to 5 predicates, generated along the tracks of the
+    recording so that they match."""
     chance = np.random.default_rng(seed)
     return [_pattern(n, part, frame, chance) for n in range(PATTERNS)]
 
 
 def _pattern(n: int, part: Slice, frame: pd.DataFrame, chance: np.random.Generator) -> dict[str, Any]:
-    """Kinds in turn: windows; a tour that stays away from somewhere; in order; order beside windows; distances with every Θ. Every other one of the
-    first and the third kind asks of nothing but regions that were visited, which leaves all samples elsewhere out."""
+    """Kinds in turn: windows; a tour that stays away from somewhere; in order; order beside
+    windows; distances with every Θ. Every other one of the first and the third kind asks of nothing
+    but regions that were visited, which leaves all samples elsewhere out."""
     anchor = frame.iloc[int(chance.integers(len(frame) // 2, len(frame)))]
     track = frame[(frame["entity"] == anchor["entity"]) & (frame["t"] <= anchor["t"])]
     steps = 3 + n % 3

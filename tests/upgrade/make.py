@@ -1,8 +1,9 @@
-"""Writes the data of a release, for the test that starts newer code on them: `python tests/upgrade/make.py FOLDER`.
+"""Writes the data of a release, for the test that starts newer code on them:
+`python tests/upgrade/make.py FOLDER`.
 
-Run it in a checkout of the release, with this file's path: it uses the working folder's code. It starts a PostgreSQL and a real job, sends
-rows, ends the job in the middle of the feed, and writes FOLDER/database.sql.gz (of pg_dump) and FOLDER/files.tar.gz (the log of events and the
-checkpoints).
+Run it in a checkout of the release, with this file's path: it uses the working folder's code. It
+starts a PostgreSQL and a real job, sends rows, ends the job in the middle of the feed, and writes
+FOLDER/database.sql.gz (of pg_dump) and FOLDER/files.tar.gz (the log of events and the checkpoints).
 """
 
 from __future__ import annotations
@@ -110,7 +111,8 @@ def wait(done: Any, what: str) -> None:
 
 
 def fill(feed: Any, var: Path) -> None:
-    """Most parts are processed by a job, and the first of them compacted; the last ones wait in the log."""
+    """Most parts are processed by a job, and the first of them compacted; the
+    last ones wait in the log."""
     from webapp.feeds.maintenance import feed_maintain
     from webapp.feeds.recent import log_of
     from webapp.jobs.models import FeedHead

@@ -1,4 +1,5 @@
-"""The newest code on data of the previous release: `tests/upgrade/make.py` wrote them with that release's code."""
+"""The newest code on data of the previous release: `tests/upgrade/make.py` wrote them
+with that release's code."""
 
 from __future__ import annotations
 

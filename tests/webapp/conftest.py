@@ -66,7 +66,8 @@ def log_form(request: pytest.FixtureRequest, settings: Any, tmp_path: Path) -> s
 
 @pytest.fixture
 def people(db: None) -> SimpleNamespace:
-    """An owner, one member of the harbour team for each role, and a stranger with a team of their own."""
+    """An owner, one member of the harbour team for each role, and a stranger
+    with a team of their own."""
     from webapp.accounts.models import Membership, Role, Team, User
 
     harbour, elsewhere = Team.objects.create(name="harbour"), Team.objects.create(name="elsewhere")

@@ -6,7 +6,8 @@ from typing import Any
 def server_entry() -> Any:
     """What the web server serves. Loading it asks the database: not to be called in a loop.
 
-    A web server waits for the database in its own way, in which nothing can COPY, and keeps connections; other tests do neither.
+    A web server waits for the database in its own way, in which nothing can COPY, and keeps
+    connections; other tests do neither.
     """
     from psycopg2 import extensions
 

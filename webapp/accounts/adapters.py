@@ -1,4 +1,5 @@
-"""Vedette's policies for django-allauth: which address counts, who may get an account, and what limits are counted by."""
+"""Vedette's policies for django-allauth: which address counts, who may get an account, and
+what limits are counted by."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
         return False
 
     def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
-        """In the reader's language; in that of the request if the address has no account or its user chose no language."""
+        """In the reader's language; in that of the request if the address has no account or
+        its user chose no language."""
         chosen = getattr(context.get("user"), "language", "") or language_of_address(email)
         with translation.override(chosen or translation.get_language()):
             super().send_mail(template_prefix, email, context)
@@ -61,7 +63,8 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
             raise
 
     def _get_login_attempts_cache_key(self, request: HttpRequest, **credentials: Any) -> str:
-        # allauth also counts by the Host header: each further name of the server would allow as many more guesses.
+        # allauth also counts by the Host header: each further name of the server would
+        # allow as many more guesses.
         return str(credentials.get("username", "")).strip().casefold()
 
 
@@ -69,11 +72,13 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
     """Log-in by OpenID Connect."""
 
     def is_open_for_signup(self, request: HttpRequest, sociallogin: SocialLogin) -> bool:
-        """A user whom the provider vouches for gets an account, unless its settings say no (`sign_up`)."""
+        """A user whom the provider vouches for gets an account, unless its
+        settings say no (`sign_up`)."""
         return bool(sociallogin.provider.app.settings["sign_up"])
 
     def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
-        """A provider's e-mail address does not open an existing account with that address, unless the provider is trusted with addresses."""
+        """A provider's e-mail address does not open an existing account with that address, unless
+        the provider is trusted with addresses."""
         app, claims = sociallogin.provider.app, sociallogin.account.extra_data.get("id_token", {})
         note_provider(request, app.provider_id, claims, app.settings["second_factor"])
         if sociallogin.is_existing or request.user.is_authenticated:
@@ -84,7 +89,8 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
 
 
 class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
-    """Authenticator apps, passkeys and recovery codes. The secrets behind the codes are encrypted in the database."""
+    """Authenticator apps, passkeys and recovery codes. The secrets behind the codes are
+    encrypted in the database."""
 
     def encrypt(self, text: str) -> str:
         return encrypt(text)

@@ -83,7 +83,8 @@ class PasswordSerializer(serializers.Serializer[Any]):
 
 
 def require_session(request: Request) -> None:
-    """Raises PermissionDenied for a token: a token must not make others or take over its account."""
+    """Raises PermissionDenied for a token: a token must not make others or take over its
+    account."""
     if isinstance(request.auth, ApiToken):
         raise PermissionDenied(Message("Log in with your password for this; a token is not enough."))
 

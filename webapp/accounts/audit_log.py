@@ -10,7 +10,8 @@ from webapp.audit.models import Entry
 
 
 def entry_list(*, user: AnyUser) -> QuerySet[Entry]:
-    """The entries that `user` may read, newest first: a superuser all, an admin of teams those about objects of these teams."""
+    """The entries that `user` may read, newest first: a superuser all, an admin of teams those
+    about objects of these teams."""
     if user.is_anonymous or not user.is_active:
         return Entry.objects.none()
     if user.is_superuser:

@@ -46,7 +46,8 @@ class SessionAuthentication(DrfSessionAuthentication):
 
 
 class LoggedInWithinScope(BasePermission):
-    """The user is logged in; a token also needs the scope: the view's `token_scope`, else `read` for safe methods and `write` for others."""
+    """The user is logged in; a token also needs the scope: the view's `token_scope`, else `read`
+    for safe methods and `write` for others."""
 
     def has_permission(self, request: Request, view: APIView) -> bool:
         if not request.user.is_authenticated:

@@ -20,12 +20,14 @@ class LogInForm(LoginForm):  # type: ignore[misc]
     """Name and password."""
 
     def add_prefix(self, field_name: str) -> str:
-        """The name is sent as `username`: password managers and programs that log in expect this."""
+        """The name is sent as `username`: password managers and programs that log in expect
+        this."""
         return str(super().add_prefix("username" if field_name == "login" else field_name))
 
 
 class _Once:
-    """Each code of an app is accepted once, by whichever process: allauth keeps used codes in the cache, which processes share only through Redis."""
+    """Each code of an app is accepted once, by whichever process: allauth keeps used codes in the
+    cache, which processes share only through Redis."""
 
     authenticator: Authenticator
 

@@ -59,7 +59,8 @@ INVITATION = "invitation"
 
 
 def open_invitation(request: HttpRequest, secret: str) -> str:
-    """Opens an invitation in this session; the address of its page, which also says when there is none any more."""
+    """Opens an invitation in this session; the address of its page, which also says
+    when there is none any more."""
     offer = invitation_find(secret)
     if offer is None:
         raise LinkEnded

@@ -1,4 +1,5 @@
-"""The language of a reader: of a page, a socket, or a mail that is sent without a request of theirs."""
+"""The language of a reader: of a page, a socket, or a mail that is sent
+without a request of theirs."""
 
 from __future__ import annotations
 
@@ -12,12 +13,14 @@ from django.utils.cache import patch_vary_headers
 
 
 def language_of(*chosen: str) -> str:
-    """The first language that was chosen (empty: none), else the installation's. For `translation.override` where there is no request."""
+    """The first language that was chosen (empty: none), else the installation's. For
+    `translation.override` where there is no request."""
     return next(filter(None, chosen), settings.LANGUAGE_CODE)
 
 
 def language_of_address(email: str) -> str:
-    """The language that the account with this e-mail address chose; empty when there is no account or no choice."""
+    """The language that the account with this e-mail address chose; empty when there
+    is no account or no choice."""
     from webapp.accounts.models import User
 
     languages = User.objects.filter(email__iexact=email, is_active=True).exclude(language="")
@@ -38,7 +41,8 @@ class _Handshake(HttpRequest):
 
 
 class ReaderLanguage:
-    """Middleware: a request is answered in the language that its user chose, or else in one that the browser asks for."""
+    """Middleware: a request is answered in the language that its user chose, or else in one
+    that the browser asks for."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response

@@ -94,7 +94,8 @@ class Membership(models.Model):
 
 
 class Invitation(models.Model):
-    """An offer to join a team, valid once and for a limited time. A user who has the link may take it; only its SHA-256 is kept."""
+    """An offer to join a team, valid once and for a limited time. A user who has the link may take
+    it; only its SHA-256 is kept."""
 
     team = models.ForeignKey(Team, models.CASCADE, related_name="invitations")
     email = models.EmailField(help_text="To whom the link was given.")
@@ -117,7 +118,8 @@ class Invitation(models.Model):
 
 
 class ApiToken(models.Model):
-    """A program's key: shown once when it is made, stored as its SHA-256. Users recognise it by `prefix`."""
+    """A program's key: shown once when it is made, stored as its SHA-256. Users
+    recognise it by `prefix`."""
 
     user = models.ForeignKey(User, models.CASCADE, related_name="tokens")
     name = models.CharField(max_length=100)

@@ -74,7 +74,8 @@ class OwnedSerializer(serializers.ModelSerializer[Any]):
         return bool(getattr(thing, "editable", False))
 
     def to_internal_value(self, data: Any) -> Any:
-        """The checked values. An unknown key is one more fault: ignored, it would look as if it had been accepted."""
+        """The checked values. An unknown key is one more fault: ignored, it would look
+        as if it had been accepted."""
         writable = [name for name, field in self.fields.items() if not field.read_only]
         unknown = (
             {key: [unknown_name(key, writable, what=Message("key"))] for key in unknown_among(data, self.fields)} if isinstance(data, dict) else {}
@@ -100,16 +101,19 @@ class OwnedSerializer(serializers.ModelSerializer[Any]):
 
 
 class OwnedView(ListModelMixin, RetrieveModelMixin, GenericViewSet[Any]):
-    """Base of the views of owned things: what the user cannot see is not there (404), what they may not change is refused (403).
+    """Base of the views of owned things: what the user cannot see is not there (404), what they may
+    not change is refused (403).
 
     `get_queryset` of each gives what the user may see, annotated by `with_editable`.
     """
 
     throttle_action: str | None = None
-    """The rate of the address (`REST_FRAMEWORK["DEFAULT_THROTTLE_RATES"]`), set where the address is."""
+    """The rate of the address (`REST_FRAMEWORK["DEFAULT_THROTTLE_RATES"]`),
+    set where the address is."""
 
     def get_editable(self) -> Any:
-        """The object of the address. Raises PermissionDenied when it is visible but not the user's to change."""
+        """The object of the address. Raises PermissionDenied when it is visible but
+        not the user's to change."""
         thing = self.get_object()
         if not thing.editable:
             raise PermissionDenied(Message("You may see this but not change it."))

@@ -1,7 +1,8 @@
 """Addresses of the log-in, and of the pages about one's own account.
 
-allauth's own lists of addresses also hold what Vedette does not offer (signing up, several e-mail addresses): each one here is chosen.
-All below /login/ is open to everybody, all below /account/ needs a log-in.
+allauth's own lists of addresses also hold what Vedette does not offer (signing up, several
+e-mail addresses): each one here is chosen. All below /login/ is open to everybody, all below
+/account/ needs a log-in.
 """
 
 from allauth.account import views as account

@@ -1,4 +1,5 @@
-"""Which passwords are refused, and what ends when a password is changed in any way: page, reset by mail, admin, command line."""
+"""Which passwords are refused, and what ends when a password is changed in any way: page, reset by
+mail, admin, command line."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ from webapp.config.wording import translated
 
 
 class TokensEnd:
-    """One of Django's password validators, because only these are called for every changed password, and not when only the form of the hash
-    changes."""
+    """One of Django's password validators, because only these are called for every changed
+    password, and not when only the form of the hash changes."""
 
     def validate(self, password: str, user: Any = None) -> None:
         """Any password will do."""
@@ -31,7 +32,8 @@ class TokensEnd:
 
 
 class NoCommonWords:
-    """Refuses passwords that are a word which everybody here knows (the product, the site, what the operator names) and little else."""
+    """Refuses passwords that are a word which everybody here knows (the product, the site, what the
+    operator names) and little else."""
 
     OTHERS = 8
     """With this many more characters than the word a password is accepted."""
@@ -54,7 +56,8 @@ class NoCommonWords:
 
 
 class NoBreachedPassword:
-    """Refuses passwords of a file with the SHA-1 digests of breached ones, in order, `DIGEST:COUNT` a line, as Have I Been Pwned gives them out."""
+    """Refuses passwords of a file with the SHA-1 digests of breached ones, in order, `DIGEST:COUNT`
+    a line, as Have I Been Pwned gives them out."""
 
     def validate(self, password: str, user: Any = None) -> None:
         path = settings.BREACHED_PASSWORDS

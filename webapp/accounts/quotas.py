@@ -1,4 +1,5 @@
-"""How much one user, and one team, may have. A user over a quota is shown which, and how much of it is used.
+"""How much one user, and one team, may have. A user over a quota is shown which,
+and how much of it is used.
 
 The server's settings apply unless an administrator has set something else for a user or team.
 """
@@ -50,9 +51,11 @@ def quota_of(holder: User | Team, name: str) -> int:
 
 
 def quota_check(name: str, *, held: Held, more: int, user: User | None = None, team: Team | None = None) -> None:
-    """Raises OverQuota when `more` would be too much for the user or the team. Superusers have no quota of their own.
+    """Raises OverQuota when `more` would be too much for the user or the team. Superusers
+    have no quota of their own.
 
-    To be called in the transaction that makes the thing: it holds the user's and the team's row, so that two concurrent ones are both counted.
+    To be called in the transaction that makes the thing: it holds the user's and the team's row, so
+    that two concurrent ones are both counted.
     """
     if more <= 0:
         return
@@ -91,7 +94,8 @@ def _check(name: str, subject: Message, limit: int, used: int, more: int) -> Non
 
 
 def quota_room(name: str, *, held: Held, user: User, team: Team | None = None) -> float:
-    """How much more the quotas of the user and of the team leave; infinite for a superuser's own."""
+    """How much more the quotas of the user and of the team leave; infinite for a superuser's
+    own."""
     rooms = [] if user.is_superuser else [quota_of(user, name) - held({"owner": user})]
     if team is not None and name in settings.TEAM_QUOTAS:
         rooms.append(quota_of(team, name) - held({"team": team}))
@@ -100,7 +104,8 @@ def quota_room(name: str, *, held: Held, user: User, team: Team | None = None) -
 
 @dataclass(frozen=True)
 class Quota:
-    """One quota of a holder. `used`: null for what is counted by the second; `default`: the server's."""
+    """One quota of a holder. `used`: null for what is counted by the
+    second; `default`: the server's."""
 
     name: str
     what: str
@@ -125,7 +130,8 @@ def tokens_held(owner_filter: dict[str, Any]) -> int:
 
 @transaction.atomic
 def quotas_set(*, holder: User | Team, limits: Mapping[str, int | None]) -> None:
-    """Sets the quotas that are named; null restores the server's default. What already exceeds a smaller quota stays."""
+    """Sets the quotas that are named; null restores the server's default. What already
+    exceeds a smaller quota stays."""
     kept = {name: limit for name, limit in {**holder.quotas, **limits}.items() if limit is not None}
     record(f"{holder._meta.model_name}.quotas", holder, quotas={name: [holder.quotas.get(name), kept.get(name)] for name in limits})
     holder.quotas = kept

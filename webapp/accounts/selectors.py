@@ -31,7 +31,8 @@ def token_list(*, user: User) -> QuerySet[ApiToken]:
 
 
 def manages(user: User, team: Team) -> bool:
-    """Whether the user may change the team's members: its admins and the server's administrators."""
+    """Whether the user may change the team's members: its admins and the server's
+    administrators."""
     return user.is_superuser or Membership.objects.filter(user=user, team=team, role=Role.ADMIN).exists()
 
 

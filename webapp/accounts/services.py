@@ -32,9 +32,11 @@ class NewToken:
 
 @transaction.atomic
 def token_create(*, user: User, name: str, scopes: list[str], expires_at: datetime | None = None, feed: Any = None) -> NewToken:
-    """A new token of 256 random bits for `user`, for one feed alone if given; without `expires_at` it lives as long as a token may.
+    """A new token of 256 random bits for `user`, for one feed alone if given; without `expires_at`
+    it lives as long as a token may.
 
-    Raises ValueError for an unknown or no scope, Refused for one that would live too long, or could do more than send to its feed.
+    Raises ValueError for an unknown or no scope, Refused for one that would live too long, or could
+    do more than send to its feed.
     """
     if not scopes or not set(scopes) <= set(Scope.values):
         raise ValueError(f"scopes are some of {', '.join(Scope.values)}")
@@ -65,7 +67,8 @@ def token_revoke(*, token: ApiToken) -> None:
 
 
 def token_authenticate(text: str, scope: str | None = None) -> ApiToken | None:
-    """The valid token (with its `user`) behind `text`, or None: unknown, expired, user inactive, or not good for `scope`."""
+    """The valid token (with its `user`) behind `text`, or None: unknown, expired, user
+    inactive, or not good for `scope`."""
     if not text.startswith(TOKEN_PREFIX) or len(text) > 100:
         return None
     token = ApiToken.objects.select_related("user").filter(digest__in=digests_of(text)).first()
@@ -80,7 +83,8 @@ def token_authenticate(text: str, scope: str | None = None) -> ApiToken | None:
     # One write a minute at most: ingest authenticates many times a second.
     stale = Q(last_used_at=None) | Q(last_used_at__lt=now - LAST_USED_RESOLUTION)
     if token.last_used_at is None or token.last_used_at < now - LAST_USED_RESOLUTION:
-        # A request holds the row until its changes are stored; other requests with the token do not wait for it.
+        # A request holds the row until its changes are stored; other requests with the
+        # token do not wait for it.
         with transaction.atomic(savepoint=False):
             free = ApiToken.objects.filter(stale, pk=token.pk).select_for_update(skip_locked=True, no_key=True)
             ApiToken.objects.filter(pk__in=free.values("pk")).update(last_used_at=now)
@@ -101,7 +105,7 @@ def profile_update(
 
 
 def password_change(*, user: User, password: str) -> None:
-    """Sets a checked password. Sessions are bound to its hash: all of the user's sessions end except the caller's, which the caller renews. All
-    tokens end."""
+    """Sets a checked password. Sessions are bound to its hash: all of the user's sessions end
+    except the caller's, which the caller renews. All tokens end."""
     user.set_password(password)
     user.save(update_fields=["password"])

@@ -1,4 +1,5 @@
-"""`teams/` and `people/`: who belongs to a team in which role, invitations, who owns what. A session is needed, a token is not enough."""
+"""`teams/` and `people/`: who belongs to a team in which role, invitations, who owns what. A
+session is needed, a token is not enough."""
 
 from __future__ import annotations
 

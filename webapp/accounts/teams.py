@@ -1,4 +1,5 @@
-"""Services that change teams: members and their roles, invitations, ownership. Callers have checked the permissions.
+"""Services that change teams: members and their roles, invitations, ownership. Callers
+have checked the permissions.
 
 Two rules always hold: a team with members keeps an admin, and every owned object keeps an owner.
 """
@@ -63,7 +64,8 @@ def member_set_role(*, member: Membership, role: Role) -> Membership:
 
 @transaction.atomic
 def member_remove(*, member: Membership, new_owner: User | None) -> None:
-    """Takes someone out of the team. What they own in it goes to `new_owner`, or stays theirs. Raises Refused for the only admin."""
+    """Takes someone out of the team. What they own in it goes to `new_owner`, or stays theirs.
+    Raises Refused for the only admin."""
     _check_other_admin(member)
     if new_owner is not None:
         ownership_transfer(owner=member.user, new_owner=new_owner, team=member.team)
@@ -79,7 +81,8 @@ def _check_other_admin(member: Membership) -> None:
 
 @transaction.atomic
 def ownership_transfer(*, owner: User, new_owner: User, team: Team | None) -> dict[str, int]:
-    """Makes `new_owner` the owner of what `owner` owns in the team, or everywhere with null. How many of each kind.
+    """Makes `new_owner` the owner of what `owner` owns in the team, or everywhere with
+    null. How many of each kind.
 
     Raises Refused when the new_owner is no active member of the team.
     """
@@ -108,7 +111,8 @@ def user_set_active(*, user: User, active: bool) -> None:
 
 @transaction.atomic
 def user_set_administrator(*, user: User, administrator: bool) -> None:
-    """Makes someone an administrator of the server, or no longer one. Raises Refused for the only one."""
+    """Makes someone an administrator of the server, or no longer one. Raises
+    Refused for the only one."""
     if not administrator and not User.objects.filter(is_superuser=True, is_active=True).exclude(pk=user.pk).exists():
         raise Refused([Fault("/administrator", Message("This is the server's only administrator. Make somebody else one first."))])
     user.is_superuser = user.is_staff = administrator
@@ -116,7 +120,7 @@ def user_set_administrator(*, user: User, administrator: bool) -> None:
     record("user.change", user, administrator=administrator)
 
 
-# -- invitations ------------------------------------------------------------------------------------------------------------------
+# -- invitations -----------------------------------------------------------------------------------
 
 
 @transaction.atomic
@@ -162,14 +166,16 @@ def _valid(**lookup: Any) -> Invitation | None:
 
 
 def _still_valid(invitation: Invitation) -> bool:
-    """Whether the person who invited may still do so: invitations of an admin who has left are void."""
+    """Whether the person who invited may still do so: invitations of an
+    admin who has left are void."""
     by = invitation.invited_by
     return by.is_active and (by.is_superuser or Membership.objects.filter(user=by, team=invitation.team, role=Role.ADMIN).exists())
 
 
 @transaction.atomic
 def invitation_accept(*, invitation: Invitation, user: User) -> Membership:
-    """Makes the user a member; an existing member's role is never lowered. The invitation is used up. Raises Refused when it was already."""
+    """Makes the user a member; an existing member's role is never lowered. The invitation is used
+    up. Raises Refused when it was already."""
     if Invitation.objects.filter(pk=invitation.pk).delete()[0] == 0:
         raise Refused([Fault("", Message("This invitation has been used."))])
     member, new = Membership.objects.get_or_create(user=user, team=invitation.team, defaults={"role": invitation.role})
@@ -182,7 +188,8 @@ def invitation_accept(*, invitation: Invitation, user: User) -> Membership:
 
 @transaction.atomic
 def invited_user_create(*, invitation: Invitation, username: str, password: str) -> User:
-    """An account for someone who is new here, as a member of the team. The caller has checked name and password."""
+    """An account for someone who is new here, as a member of the team. The caller has
+    checked name and password."""
     user = User.objects.create_user(username, email=invitation.email, password=password)
     record("user.create", user, actor=user)
     invitation_accept(invitation=invitation, user=user)

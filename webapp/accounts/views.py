@@ -35,8 +35,9 @@ admin_login_redirect = secure_admin_login(admin.site.login)
 def provider_log_in(request: HttpRequest, provider_id: str) -> HttpResponseBase:
     """Begins the log-in at a provider of OpenID Connect.
 
-    The way there is a page that continues by itself, not a redirect: the content security policy lets forms lead to this site alone, and
-    browsers apply that to where a form's answer redirects to as well.
+    The way there is a page that continues by itself, not a redirect: the content security
+    policy lets forms lead to this site alone, and browsers apply that to where a form's
+    answer redirects to as well.
     """
     answer: HttpResponseBase = oidc.login(request, provider_id)
     if isinstance(answer, HttpResponseRedirect) and not answer.url.startswith("/"):

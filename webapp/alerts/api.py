@@ -108,7 +108,8 @@ class MuteWords(TypedDict):
 
 
 class AlertDetailSerializer(AlertSerializer):
-    """An alert with its evidence, comments and deliveries: sentence and regions are those of the query version that raised it."""
+    """An alert with its evidence, comments and deliveries: sentence and regions are those of the
+    query version that raised it."""
 
     version = serializers.IntegerField()
     removed = serializers.BooleanField(help_text="The query was removed.")
@@ -128,7 +129,8 @@ ACTIONS = {"acknowledge": Step.ACKNOWLEDGED, "assign": Step.ASSIGNED, "resolve":
 
 
 class BulkSerializer(serializers.Serializer[Any]):
-    """One decision about many alerts: those in `ids`, or all that match the filters of a list's address, a piece at a time."""
+    """One decision about many alerts: those in `ids`, or all that match the filters of a list's
+    address, a piece at a time."""
 
     ids = BoundedListField(child=serializers.IntegerField(), required=False, allow_empty=False, max_length=PIECE)
     matching = serializers.CharField(required=False, allow_blank=True, max_length=2000)
@@ -150,7 +152,8 @@ class _Changed(TypedDict):
 
 
 class ChangedAlerts(_Changed, total=False):
-    """Ids of the alerts that were changed; of many that match also how many were looked at. Ask again with `below` while it is not null."""
+    """Ids of the alerts that were changed; of many that match also how many were looked at. Ask
+    again with `below` while it is not null."""
 
     looked_at: int
     below: int | None
@@ -166,7 +169,8 @@ class Groups(TypedDict):
 
 
 class AlertView(GenericViewSet[Alert]):
-    """Alerts of the queries that you may see; users who may change the query may handle its alerts."""
+    """Alerts of the queries that you may see; users who may change the
+    query may handle its alerts."""
 
     queryset = Alert.objects.none()
     serializer_class = AlertSerializer
@@ -178,7 +182,8 @@ class AlertView(GenericViewSet[Alert]):
         return alert_list(user=self.request.user)
 
     def get_editable(self) -> Alert:
-        """The alert of the address. Raises PermissionDenied when it is visible but not the user's to handle."""
+        """The alert of the address. Raises PermissionDenied when it is visible but
+        not the user's to handle."""
         alert = self.get_object()
         if not getattr(alert, "editable", False):
             raise PermissionDenied(Message("You may see this alert but not handle it."))
@@ -298,7 +303,8 @@ class AlertView(GenericViewSet[Alert]):
         return Response({"changed": changed, "looked_at": len(piece), "below": piece[-1].pk if len(piece) == PIECE else None})
 
     def _matching(self, alerts: QuerySet[Alert], parameters: str) -> QuerySet[Alert]:
-        """What a list with these parameters would show. Raises ValidationError for a parameter that it does not know."""
+        """What a list with these parameters would show. Raises ValidationError for a
+        parameter that it does not know."""
         data = QueryDict(parameters)
         faults = {
             name: unknown_name(name, AlertFilter.base_filters, what=Message("parameter")) for name in data if name not in AlertFilter.base_filters

@@ -1,8 +1,11 @@
-"""Sends one message through Apprise, in a process that can reach permitted addresses and nothing else of this machine.
+"""Sends one message through Apprise, in a process that can reach permitted addresses and
+nothing else of this machine.
 
-`python -m webapp.alerts.apprise_child` reads one JSON object from standard input, `{"url", "title", "body", "networks", "public"}`, and writes one,
-`{"sent", "problem"}`. Apprise's addresses come from people: an audit hook refuses connections to addresses that this installation does not talk to,
-other kinds of sockets, new processes, and all files but those of Python and of certificates.
+`python -m webapp.alerts.apprise_child` reads one JSON object from standard input,
+`{"url", "title", "body", "networks", "public"}`, and writes one, `{"sent", "problem"}`.
+Apprise's addresses come from people: an audit hook refuses connections to addresses that this
+installation does not talk to, other kinds of sockets, new processes, and all files but those of
+Python and of certificates.
 """
 
 from __future__ import annotations
@@ -82,7 +85,8 @@ class _Guard:
         try:
             is_among(str(address[0]), self.networks, public=self.public)
         except RefusedAddress as error:
-            # Nothing has been sent yet. As an OSError, because libraries report that as a failure of the network.
+            # Nothing has been sent yet. As an OSError, because libraries report that as
+            # a failure of the network.
             raise OSError(str(error)) from error
 
 

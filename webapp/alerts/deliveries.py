@@ -1,7 +1,8 @@
 """From an alert to a message at its receiver: planned, grouped, sent and then marked as sent.
 
-Each step is safe to repeat and to run twice at the same time: an alert is planned under its row's lock, a message is made under its channel's,
-and sent by the process that claims its row with a conditional update. A crash between sending and marking sends again with the same id.
+Each step is safe to repeat and to run twice at the same time: an alert is planned under its row's
+lock, a message is made under its channel's, and sent by the process that claims its row with a
+conditional update. A crash between sending and marking sends again with the same id.
 """
 
 from __future__ import annotations
@@ -42,14 +43,17 @@ RETRY_AFTER = [timedelta(seconds=s) for s in (5, 30, 300, 1_800, 7_200, 28_800, 
 OLD_SECRET_LIVES = timedelta(hours=24)
 MOST_BROWSERS = 10
 AWAY_AFTER = 3
-"""After this many failures in a row the receiver counts as unreachable. Fewer may mean that it rejects one message."""
+"""After this many failures in a row the receiver counts as unreachable. Fewer may mean
+that it rejects one message."""
 
 
 @transaction.atomic
 def notifications_plan(now: datetime | None = None) -> int:
-    """Plans for new alerts that are not muted which channels they go to and when; returns how many alerts were planned.
+    """Plans for new alerts that are not muted which channels they go to and when; returns how
+    many alerts were planned.
 
-    Runs in one process at a time, so that alerts that belong together are grouped; others try again at the next tick.
+    Runs in one process at a time, so that alerts that belong together are grouped; others
+    try again at the next tick.
     """
     if not _alone():
         return 0
@@ -92,7 +96,8 @@ def deliveries_prepare(now: datetime | None = None) -> int:
 
 
 def _needless(now: datetime) -> QuerySet[Notification]:
-    """Escalations of alerts that were acknowledged or resolved meanwhile, and notifications of alerts that were muted while they waited."""
+    """Escalations of alerts that were acknowledged or resolved meanwhile, and notifications of
+    alerts that were muted while they waited."""
     done = Q(alert__acknowledged_at__isnull=False) | Q(alert__state=AlertState.RESOLVED)
     waited = Q(gathered=True) | Q(after_minutes__gt=0)
     return Notification.objects.filter(Q(done, after_minutes__gt=0) | Q(waited, alert__mute__isnull=False), delivery=None, due_at__lte=now)
@@ -100,8 +105,8 @@ def _needless(now: datetime) -> QuerySet[Notification]:
 
 @transaction.atomic
 def _prepare(channel_id: int, now: datetime) -> int:
-    """One digest of the notifications that wait for it. The others become one message for each alert if that stays well within the rate, else one
-    for all."""
+    """One digest of the notifications that wait for it. The others become one message for each
+    alert if that stays well within the rate, else one for all."""
     channel = Channel.objects.select_for_update(skip_locked=True, of=("self",)).select_related("owner", "team").filter(pk=channel_id).first()
     if channel is None:
         return 0
@@ -115,7 +120,8 @@ def _prepare(channel_id: int, now: datetime) -> int:
 
 
 def _budget(channel: Channel, now: datetime) -> int:
-    """How many messages may be sent to it now: within its rate, and within the hourly quotas of its owner and its team."""
+    """How many messages may be sent to it now: within its rate, and within the hourly quotas
+    of its owner and its team."""
     left = channel.per_minute - channel.deliveries.filter(created_at__gt=now - timedelta(minutes=1), test=False).count()
     return int(min(left, quota_room("messages", held=partial(messages_held, now=now), user=channel.owner, team=channel.team)))
 
@@ -150,7 +156,8 @@ def message(alerts: Sequence[dict[str, Any]], *, kind: str, count: int, now: dat
 
 
 def channels_due(now: datetime | None = None) -> list[int]:
-    """The channels with a due message and none in flight: a receiver that hangs blocks one thread, not all of them."""
+    """The channels with a due message and none in flight: a receiver that hangs blocks
+    one thread, not all of them."""
     moment = now or timezone.now()
     busy = Delivery.objects.filter(claimed_until__gt=moment, sent_at=None, failed_at=None).values("channel")
     return list(_due(moment).exclude(channel__in=busy).order_by().values_list("channel", flat=True).distinct())
@@ -166,7 +173,8 @@ def _due(now: datetime) -> QuerySet[Delivery]:
 
 
 def channel_send(*, channel_id: int, seconds: float = 20.0) -> int:
-    """Sends what is due for one channel, oldest first, for at most about `seconds`; returns the number of attempts."""
+    """Sends what is due for one channel, oldest first, for at most about `seconds`;
+    returns the number of attempts."""
     attempts = 0
     end = timezone.now() + timedelta(seconds=seconds)
     while (now := timezone.now()) < end:
@@ -183,7 +191,8 @@ def channel_send(*, channel_id: int, seconds: float = 20.0) -> int:
 
 
 def _claim(delivery: Delivery, now: datetime) -> bool:
-    """Whether this caller alone may send `delivery` now. The attempt is counted before it is made, so a crash counts as one."""
+    """Whether this caller alone may send `delivery` now. The attempt is counted before it is made,
+    so a crash counts as one."""
     claimed = _due(now).filter(pk=delivery.pk).update(claimed_until=now + TRANSPORTS[delivery.channel.kind].LONGEST, attempts=F("attempts") + 1)
     if claimed:
         delivery.refresh_from_db()
@@ -195,9 +204,11 @@ def _send(delivery: Delivery, now: datetime) -> Answer:
 
 
 def delivery_settle(*, delivery: Delivery, answer: Answer) -> None:
-    """Records the outcome of an attempt: sent, to be retried, or given up. A browser that ended its subscription is removed.
+    """Records the outcome of an attempt: sent, to be retried, or given up. A browser that ended
+    its subscription is removed.
 
-    When a receiver is back, messages that failed before are due immediately: an outage of minutes must not delay them for hours.
+    When a receiver is back, messages that failed before are due immediately: an outage of minutes
+    must not delay them for hours.
     """
     now = timezone.now()
     channel = Channel.objects.filter(pk=delivery.channel_id)
@@ -229,7 +240,8 @@ def _waiting(channel_id: int) -> QuerySet[Delivery]:
 
 
 def delivery_retry(*, delivery: Delivery) -> None:
-    """Retries a failed message now, even if it was given up. Raises Refused for one that was delivered."""
+    """Retries a failed message now, even if it was given up. Raises Refused
+    for one that was delivered."""
     now = timezone.now()
     unsent = Delivery.objects.filter(pk=delivery.pk, sent_at=None, test=False)
     if not unsent.update(next_at=now, failed_at=None):
@@ -268,7 +280,8 @@ def channel_test(*, channel: Channel) -> Answer:
 
 @transaction.atomic
 def channel_create(*, owner: User, queries: Sequence[Query] = (), team: Team | None = None, **fields: Any) -> Channel:
-    """A new channel with a fresh secret. One with `queries` gets their alerts alone unless `all_queries` says otherwise. Raises OverQuota."""
+    """A new channel with a fresh secret. One with `queries` gets their alerts alone unless
+    `all_queries` says otherwise. Raises OverQuota."""
     quota_check("channels", user=owner, team=team, more=1, held=channels_held)
     fields["team"] = team
     channel = Channel.objects.create(owner=owner, secret=new_secret(), **{"all_queries": not queries, **fields})
@@ -278,7 +291,8 @@ def channel_create(*, owner: User, queries: Sequence[Query] = (), team: Team | N
 
 @transaction.atomic
 def browser_subscribe(*, owner: User, url: str, browser_keys: str, **fields: Any) -> Channel:
-    """Makes one of `owner`'s browsers a channel. A browser has one channel: subscribing again keeps it, and another user's channel for it is removed.
+    """Makes one of `owner`'s browsers a channel. A browser has one channel: subscribing again keeps
+    it, and another user's channel for it is removed.
 
     Raises Refused when they have as many as one person may.
     """
@@ -314,9 +328,11 @@ def _browser(url: str) -> str:
 
 @transaction.atomic
 def channel_update(*, channel: Channel, user: User, queries: Sequence[Query] | None = None, **fields: Any) -> Channel:
-    """Changes the given fields; enabling clears the reason why it was disabled. `queries` chooses as in channel_create.
+    """Changes the given fields; enabling clears the reason why it was disabled. `queries`
+    chooses as in channel_create.
 
-    Chosen queries that `user` may not see stay chosen. Raises OverQuota for a team that has enough channels.
+    Chosen queries that `user` may not see stay chosen. Raises OverQuota for a team
+    that has enough channels.
     """
     if (team := fields.get("team")) is not None and team != channel.team:
         quota_check("channels", team=team, more=1, held=channels_held)

@@ -1,4 +1,5 @@
-"""The order of the desk: keyset pages in any order, and bulk decisions about all matching alerts in bounded batches."""
+"""The order of the desk: keyset pages in any order, and bulk decisions about all matching
+alerts in bounded batches."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ ORDER = OpenApiParameter("order", str, enum=list(ORDERS), description="newest, o
 
 
 class DeskPages(BasePagination):
-    """`?order=severity&page_size=200&cursor=`: the rows after the last row of the previous page, however many rows came since."""
+    """`?order=severity&page_size=200&cursor=`: the rows after the last row of the previous page,
+    however many rows came since."""
 
     page_size = 100
     max_page_size = 1000
@@ -95,7 +97,8 @@ def in_order(alerts: QuerySet[Alert], order: Order, after: Sequence[int] | None 
 
 
 def piece_of(alerts: QuerySet[Alert], below: int | None) -> list[Alert]:
-    """The next batch: the newest alerts below an id. Alerts that arrive meanwhile are above it and stay untouched."""
+    """The next batch: the newest alerts below an id. Alerts that arrive meanwhile are
+    above it and stay untouched."""
     rest = alerts.order_by("-id") if below is None else alerts.order_by("-id").filter(id__lt=below)
     return list(rest[:PIECE])
 

@@ -1,4 +1,5 @@
-"""Where the alerts of the last hours would have gone under the present rules and channels, in how many messages. Sends nothing."""
+"""Where the alerts of the last hours would have gone under the present rules and channels, in how
+many messages. Sends nothing."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ class ListedAlert(TypedDict):
 
 
 class RoutedAlerts(TypedDict):
-    """The alerts that a rule (null: the channel itself, or a rule that the user does not see) sends to a channel, the last few of them listed."""
+    """The alerts that a rule (null: the channel itself, or a rule that the user does not see) sends
+    to a channel, the last few of them listed."""
 
     channel: OwnedChannel
     rule: str | None
@@ -47,7 +49,8 @@ class RoutedAlerts(TypedDict):
 
 
 class DryRun(TypedDict):
-    """`opened` alerts were opened, the newest `alerts` of them looked at, `unreached` go nowhere; `matched`: that a rule tried alone matches."""
+    """`opened` alerts were opened, the newest `alerts` of them looked at, `unreached` go nowhere;
+    `matched`: that a rule tried alone matches."""
 
     opened: int
     alerts: int

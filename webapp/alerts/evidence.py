@@ -1,4 +1,5 @@
-"""Why an alert was raised: the detection behind it and the tracks of its entities around that time."""
+"""Why an alert was raised: the detection behind it and the tracks of its
+entities around that time."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ class Evidence(TypedDict):
 
 
 def evidence_of(alert: Alert) -> Evidence:
-    """The opening and the ending detection (null if there is none, or retention deleted it), and the entities' tracks."""
+    """The opening and the ending detection (null if there is none, or retention deleted it),
+    and the entities' tracks."""
     opening = detection_with_tracks(feed=alert.feed, key=bytes(alert.detection_key), until=alert.end)
     closing = None if alert.closing_key is None else detection_get(feed=alert.feed, key=bytes(alert.closing_key))
     return {

@@ -18,7 +18,8 @@ COLUMNS = (
 
 
 def rows_of(alerts: QuerySet[Alert]) -> Iterator[list[Any]]:
-    """One row per alert, newest first. Read in batches: no statement takes long, however many there are."""
+    """One row per alert, newest first. Read in batches: no statement takes
+    long, however many there are."""
     rest, below = alerts.order_by("-id"), None
     while piece := list((rest if below is None else rest.filter(id__lt=below))[:AT_ONCE]):
         yield from (_row(alert) for alert in piece)

@@ -1,4 +1,5 @@
-"""Floods as a few rows: matching alerts grouped by query, entity or region, each group with its count and a strip of opening times."""
+"""Floods as a few rows: matching alerts grouped by query, entity or region, each group with its
+count and a strip of opening times."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ BY = ["query", "entity", "region"]
 
 
 class AlertGroup(TypedDict):
-    """The alerts of one query, entity or region; `strip`: how many were opened in each of BARS equal spans."""
+    """The alerts of one query, entity or region; `strip`: how many were opened in
+    each of BARS equal spans."""
 
     key: str
     name: str
@@ -34,7 +36,8 @@ class AlertGroup(TypedDict):
 
 
 def alert_groups(alerts: QuerySet[Alert], *, by: str, hours: int, now: datetime) -> list[AlertGroup]:
-    """The groups, the most severe and largest first: at most MOST_GROUPS. The first bar also counts alerts opened before `hours`."""
+    """The groups, the most severe and largest first: at most MOST_GROUPS. The first bar also counts
+    alerts opened before `hours`."""
     keyed = _keyed(alerts, by)
     names = [NAMES[by]] if by in NAMES else []
     rows = list(

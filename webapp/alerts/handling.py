@@ -1,6 +1,8 @@
-"""What users do with alerts: each decision is one step with user, time and comment, and is published to all viewers.
+"""What users do with alerts: each decision is one step with user, time and comment, and is
+published to all viewers.
 
-A decision is taken under the lock of the feed's head row, so of two users who act at the same time one is first, and the other is shown who it was.
+A decision is taken under the lock of the feed's head row, so of two users who act at the same time
+one is first, and the other is shown who it was.
 """
 
 from __future__ import annotations
@@ -50,8 +52,8 @@ class Decision:
 def alert_decide(*, alert: Alert, decision: Decision, revision: int | None = None) -> None:
     """Takes one step with one alert. `revision`: the one that the person saw.
 
-    Raises Conflict, with who did what, when someone decided since or the alert's state no longer permits the step. Repeating one's own step changes
-    nothing.
+    Raises Conflict, with who did what, when someone decided since or the alert's state no longer
+    permits the step. Repeating one's own step changes nothing.
     """
     _check_assignee([alert], decision)
     with transaction.atomic():
@@ -68,7 +70,8 @@ def alert_decide(*, alert: Alert, decision: Decision, revision: int | None = Non
 
 
 def alerts_decide(*, alerts: Sequence[Alert], decision: Decision) -> list[int]:
-    """Takes one step with many alerts. Returns the ids of those that changed; the others no longer permitted it."""
+    """Takes one step with many alerts. Returns the ids of those that changed; the
+    others no longer permitted it."""
     _check_assignee(alerts, decision)
     changed: list[int] = []
     for feed_id, ids in _by_feed(alerts):

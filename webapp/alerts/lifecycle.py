@@ -1,12 +1,13 @@
 """Which answers open an alert, and which end it. One open interval is one alert.
 
-- `border`: being inside is an interval; `in` opens, the next `out` of the same entity ends. The same the other way round, for alerts about
+- `border`: being inside is an interval; `in` opens, the next `out` of the same entity ends. The
+  same the other way round, for alerts about
 everything that leaves.
 - Families that answer with intervals: the alert is open while the answer's end is null.
 - All other answers are instants or already closed: the alert waits for a user.
 
-What has ended stays on the desk until someone has acknowledged it; what had been acknowledged before is resolved by its end. What was
-retracted never held: it is resolved immediately.
+What has ended stays on the desk until someone has acknowledged it; what had been acknowledged
+before is resolved by its end. What was retracted never held: it is resolved immediately.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ class Rule:
 
 @dataclass
 class BatchAlerts:
-    """The alerts that a batch may touch. Facts are taken in order of time, so the outcome does not depend on batch boundaries."""
+    """The alerts that a batch may touch. Facts are taken in order of time, so the outcome does not
+    depend on batch boundaries."""
 
     feed_id: int
     rules: Mapping[int, Rule]
@@ -113,7 +115,8 @@ class BatchAlerts:
 
 
 def end_by_itself(alert: Alert, why: Resolution) -> AlertStep | None:
-    """The alert's answer has ended: resolved if someone had acknowledged it, else it stays open. None: a user had resolved it."""
+    """The alert's answer has ended: resolved if someone had acknowledged it, else it stays open.
+    None: a user had resolved it."""
     if alert.state == AlertState.RESOLVED:
         return None
     alert.over_at, alert.resolution = timezone.now(), why

@@ -1,7 +1,9 @@
-"""Links in messages: to an alert, and one that acknowledges what a message reports, without a log-in.
+"""Links in messages: to an alert, and one that acknowledges what a message
+reports, without a log-in.
 
-The link is signed and good for a week. Following it changes nothing, as mail programs and scanners follow links by themselves: the page
-behind it has the button. It acts in the name of the channel's owner, and only while they may handle the alerts.
+The link is signed and good for a week. Following it changes nothing, as mail programs and scanners
+follow links by themselves: the page behind it has the button. It acts in the name of the channel's
+owner, and only while they may handle the alerts.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ def acknowledging_link(delivery: Delivery) -> str | None:
 
 
 def delivery_of(token: str) -> Delivery | None:
-    """The message that contained the link; None if the link is forged, too old, or of a channel that was removed or disabled."""
+    """The message that contained the link; None if the link is forged, too old, or of a channel
+    that was removed or disabled."""
     try:
         webhook_id = signing.loads(token, salt=SALT, max_age=GOOD_FOR)
     except signing.BadSignature:

@@ -42,10 +42,12 @@ class Resolution(models.TextChoices):
 
 
 class Mute(Owned):
-    """Suppresses notifications for the alerts of a query, of the queries that name a region, of an entity or of a pair.
+    """Suppresses notifications for the alerts of a query, of the queries that name a region,
+    of an entity or of a pair.
 
-    It applies to queries that its owner may change. `window_until` None: for good. `rule`, `first_from` and `length` make the windows of one that
-    repeats; `begun`: the open alerts have been muted for this window.
+    It applies to queries that its owner may change. `window_until` None: for good. `rule`,
+    `first_from` and `length` make the windows of one that repeats; `begun`: the open alerts have
+    been muted for this window.
     """
 
     edit_role = Role.ANALYST
@@ -84,11 +86,13 @@ class Mute(Owned):
 class Alert(models.Model):
     """One open interval, or one instant, that a person must know about.
 
-    `detection_key` is the natural key of the detection that opened it, `closing_key` of the one that ended it. `over_at`: when we learnt that the
-    reported answer has ended; `resolution` then says why. It stays on the desk until someone acknowledges it: only both together
-    resolve it. `start` and `end` are event time, `opened_at` and `over_at` the wall clock.
+    `detection_key` is the natural key of the detection that opened it, `closing_key` of the one
+    that ended it. `over_at`: when we learnt that the reported answer has ended; `resolution` then
+    says why. It stays on the desk until someone acknowledges it: only both together resolve it.
+    `start` and `end` are event time, `opened_at` and `over_at` the wall clock.
 
-    `revision` counts decisions: a user who decides sends the revision they saw, and is shown who was faster.
+    `revision` counts decisions: a user who decides sends the revision they saw,
+    and is shown who was faster.
     """
 
     query = models.ForeignKey(Query, models.CASCADE, related_name="alerts")
@@ -155,7 +159,8 @@ class Step(models.TextChoices):
 
 
 class AlertStep(models.Model):
-    """One step in an alert's life: what happened, when, by whom (null: by itself) and what they said."""
+    """One step in an alert's life: what happened, when, by whom (null: by
+    itself) and what they said."""
 
     alert = models.ForeignKey(Alert, models.CASCADE, related_name="steps")
     action = models.CharField(max_length=12, choices=Step.choices, default=Step.COMMENTED)
@@ -190,7 +195,8 @@ class Feedback(models.Model):
 
 
 class SavedView(Owned):
-    """A named view of the desk: the parameters of its address. Users who may see alerts may keep one."""
+    """A named view of the desk: the parameters of its address. Users who
+    may see alerts may keep one."""
 
     edit_role = Role.VIEWER
 
@@ -219,11 +225,13 @@ class ChannelKind(models.TextChoices):
 
 
 class Channel(Timed, Owned):
-    """A way out: a webhook (Standard Webhooks) to `url`, a topic of MQTT or Kafka or a service of Apprise at `url`, e-mail to `recipient`, or one of
-    its owner's browsers, whose subscription is the address `url` of its push service and `browser_keys`; `browser` knows it again.
+    """A way out: a webhook (Standard Webhooks) to `url`, a topic of MQTT or Kafka or a service of
+    Apprise at `url`, e-mail to `recipient`, or one of its owner's browsers, whose subscription is
+    the address `url` of its push service and `browser_keys`; `browser` knows it again.
 
-    It gets the alerts of all queries that its owner sees, or of those in `queries` alone. At most `per_minute` messages leave for it in a
-    minute; alerts beyond that wait and go together in one message.
+    It gets the alerts of all queries that its owner sees, or of those in `queries`
+    alone. At most `per_minute` messages leave for it in a minute; alerts beyond that
+    wait and go together in one message.
     """
 
     edit_role = Role.OPERATOR
@@ -257,8 +265,9 @@ class Channel(Timed, Owned):
 
     @property
     def shown_url(self) -> str:
-        """The address without the password in it; of a service of Apprise, which may have its keys anywhere in it, only its name; of a browser
-        its push service, because anyone who knows the rest can send to it.
+        """The address without the password in it; of a service of Apprise, which may have its
+        keys anywhere in it, only its name; of a browser its push service, because anyone who
+        knows the rest can send to it.
         """
         address = str(self.url)
         if self.kind == ChannelKind.PUSH:
@@ -270,7 +279,8 @@ class Channel(Timed, Owned):
 
 
 class Delivery(models.Model):
-    """One message to one channel: sent, then marked as sent, so at least once; `webhook_id` stays the same over all attempts."""
+    """One message to one channel: sent, then marked as sent, so at least once; `webhook_id` stays
+    the same over all attempts."""
 
     channel = models.ForeignKey(Channel, models.CASCADE, related_name="deliveries")
     webhook_id = models.UUIDField(default=uuid.uuid4, unique=True)
@@ -292,7 +302,8 @@ class Delivery(models.Model):
 
 
 class Shift(Owned):
-    """Who is on call when, by an imported calendar: known until `known_until`. `unknown`: names in it that belong to no user.
+    """Who is on call when, by an imported calendar: known until `known_until`. `unknown`: names in
+    it that belong to no user.
 
     `warned`: of what its owner got a mail.
     """
@@ -331,10 +342,11 @@ class Turn(models.Model):
 class RoutingRule(Timed, Owned):
     """Which alerts go to which channels, besides those that a channel subscribes to.
 
-    What is empty asks for nothing. An alert matches that is of `feed`, of one of `queries`, of a query with one of `tags` or that names one of
-    `regions`, has at least `min_severity`, and was opened at one of `days` (0: Monday) between `from_time` and `until_time` of `zone`. It goes to
-    `channels`, to those of `teams`, and to those that `people` and users on call in `shifts` keep for themselves; with `after_minutes` only if
-    nobody has acknowledged it by then.
+    What is empty asks for nothing. An alert matches that is of `feed`, of one of `queries`, of a
+    query with one of `tags` or that names one of `regions`, has at least `min_severity`, and was
+    opened at one of `days` (0: Monday) between `from_time` and `until_time` of `zone`. It goes to
+    `channels`, to those of `teams`, and to those that `people` and users on call in `shifts` keep
+    for themselves; with `after_minutes` only if nobody has acknowledged it by then.
     """
 
     edit_role = Role.OPERATOR
@@ -366,9 +378,11 @@ class RoutingRule(Timed, Owned):
 
 
 class Notification(models.Model):
-    """An alert is to be sent to a channel, by which rule (none: the channel subscribes to it) and when; `delivery` is its message.
+    """An alert is to be sent to a channel, by which rule (none: the channel subscribes to it) and
+    when; `delivery` is its message.
 
-    `gathered`: it waits for a digest, and goes with all that are due by then. `group`: what is limited together on the channel.
+    `gathered`: it waits for a digest, and goes with all that are due by then. `group`: what is
+    limited together on the channel.
     """
 
     alert = models.ForeignKey(Alert, models.CASCADE, related_name="notifications")

@@ -1,8 +1,11 @@
-"""Mutes: which alerts send no notifications, from when until when, by whom and why. Muted alerts are stored and shown as muted.
+"""Mutes: which alerts send no notifications, from when until when, by whom and why. Muted alerts
+are stored and shown as muted.
 
-A mute has a window. That of a snooze begins now; that of maintenance comes again by an iCalendar rule (RFC 5545). The row holds the present or
-next window in absolute time, so whether an alert is muted is a comparison, and the tick moves windows on. When a window ends, alerts that
-were open before it, and those opened in it that still hold, come back to the desk and to the channels; the rest stay muted.
+A mute has a window. That of a snooze begins now; that of maintenance comes again by an iCalendar
+rule (RFC 5545). The row holds the present or next window in absolute time, so whether an alert
+is muted is a comparison, and the tick moves windows on. When a window ends, alerts that were
+open before it, and those opened in it that still hold, come back to the desk and to the
+channels; the rest stay muted.
 """
 
 from __future__ import annotations
@@ -32,10 +35,12 @@ LONGEST_WINDOW = timedelta(days=7)
 LONGEST_AGO = timedelta(days=366)
 """The earliest beginning of a rule: its windows are computed from its beginning."""
 NOT_BY_DAYS = {"BYMONTHDAY", "BYSETPOS"}
-"""Not with DAILY or WEEKLY: for a 31st of February each day or week until the year 9999 would be searched."""
+"""Not with DAILY or WEEKLY: for a 31st of February each day or week until the
+year 9999 would be searched."""
 RULE_PARTS = {"FREQ", "INTERVAL", "BYDAY", "BYMONTHDAY", "BYMONTH", "BYSETPOS", "WKST", "UNTIL", "COUNT"}
 FREQUENCIES = {"DAILY", "WEEKLY", "MONTHLY", "YEARLY"}
-"""Days are the finest frequency: the hour is that of the first window. A rule by seconds would take forever to expand."""
+"""Days are the finest frequency: the hour is that of the first window. A rule by seconds
+would take forever to expand."""
 RULE = re.compile(r"(RRULE:)?[A-Z]+=[A-Z0-9,+-]+(;[A-Z]+=[A-Z0-9,+-]+)*", re.ASCII)
 
 
@@ -60,9 +65,11 @@ def mute_create(
     team: int | None = None,
     public: bool = False,
 ) -> Mute:
-    """Mutes the alerts of a query, of the queries that name a region, of an entity or of a pair. Raises Refused.
+    """Mutes the alerts of a query, of the queries that name a region, of an entity or
+    of a pair. Raises Refused.
 
-    `until` None: for good. With `rule` the span from `starts_at` to `until` comes again, at the same hour of the time zone.
+    `until` None: for good. With `rule` the span from `starts_at` to `until` comes again, at the
+    same hour of the time zone.
     """
     now = timezone.now()
     first = starts_at or now
@@ -99,7 +106,8 @@ def mute_lift(*, mute: Mute) -> None:
 
 
 def mutes_turn(now: datetime | None = None) -> int:
-    """Starts windows that have begun, ends those that are over, and advances repeating ones; returns how many started and ended."""
+    """Starts windows that have begun, ends those that are over, and advances repeating ones;
+    returns how many started and ended."""
     moment = now or timezone.now()
     present = Mute.objects.filter(ended_at=None)
     due = present.filter(Q(window_until__lte=moment) | Q(window_from__lte=moment, begun=False)).values_list("pk", "feed_id")
@@ -134,7 +142,8 @@ def _begin(mute: Mute) -> None:
 
 
 def _end(mute: Mute) -> None:
-    """Alerts opened before the window, and those still open, are unmuted, and sent to the channels if they never were."""
+    """Alerts opened before the window, and those still open, are unmuted, and sent to the
+    channels if they never were."""
     back = Alert.objects.filter(~Q(state=AlertState.RESOLVED), mute=mute).filter(Q(opened_at__lt=mute.window_from) | Q(end=None, over_at=None))
     _change(mute.feed_id, back, mute=None, planned_at=None)
 

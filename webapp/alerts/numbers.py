@@ -1,4 +1,5 @@
-"""Statistics of the desk: open alerts over time, response times, and the queries and entities with the most alerts."""
+"""Statistics of the desk: open alerts over time, response times, and the queries and
+entities with the most alerts."""
 
 from __future__ import annotations
 
@@ -64,7 +65,8 @@ class AlertNumbers(TypedDict):
 
 
 def alert_numbers(alerts: QuerySet[Alert], *, hours: int, now: datetime) -> AlertNumbers:
-    """`times`: the ends of POINTS equal spans of the last `hours`; `open`: how many alerts of each severity were open then.
+    """`times`: the ends of POINTS equal spans of the last `hours`; `open`: how many alerts of
+    each severity were open then.
 
     An alert that was reopened counts as open since it was opened.
     """

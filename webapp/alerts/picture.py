@@ -1,4 +1,5 @@
-"""A still picture of one alert for messages: its regions, the tracks of its entities, and the evidence, north up."""
+"""A still picture of one alert for messages: its regions, the tracks of its entities,
+and the evidence, north up."""
 
 from __future__ import annotations
 

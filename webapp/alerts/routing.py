@@ -1,7 +1,8 @@
 """Which channels an alert goes to: those that subscribe to it, and those that a rule names.
 
-A rule sends nothing that its own owner may not see, and a channel carries nothing that its owner may not see. An alert goes to a channel once
-immediately, by the first matching rule, and once for each escalation time.
+A rule sends nothing that its own owner may not see, and a channel carries nothing that its owner
+may not see. An alert goes to a channel once immediately, by the first matching rule, and once
+for each escalation time.
 """
 
 from __future__ import annotations
@@ -61,7 +62,8 @@ class Terms:
         )
 
     def is_on(self, moment: datetime) -> bool:
-        """Whether the rule applies at `moment`. A span over midnight belongs to the day on which it begins."""
+        """Whether the rule applies at `moment`. A span over midnight belongs to
+        the day on which it begins."""
         local = moment.astimezone(ZoneInfo(self.timing.zone))
         begin, end, at = self.from_time or time.min, self.until_time, local.time()
         day = local
@@ -75,7 +77,8 @@ class Terms:
         return not self.days or day.weekday() in self.days
 
     def sends_to(self, channel: Channel, alert: Alert, roster: Roster) -> bool:
-        """Whether the channel is one of the rule's, or belongs to someone who is on call at the time of sending."""
+        """Whether the channel is one of the rule's, or belongs to someone who is on
+        call at the time of sending."""
         if channel.pk in self.channels or channel.team_id in self.teams:
             return True
         if channel.team_id is not None:
@@ -86,7 +89,8 @@ class Terms:
 
 @dataclass(frozen=True)
 class Route:
-    """An alert to be sent to a channel; `rule_id` None: the channel subscribes to it. `timing`: that of the rule."""
+    """An alert to be sent to a channel; `rule_id` None: the channel subscribes to it.
+    `timing`: that of the rule."""
 
     alert: Alert
     channel: Channel
@@ -182,7 +186,8 @@ def rule_list(*, user: AnyUser) -> QuerySet[RoutingRule]:
 
 @transaction.atomic
 def rule_save(*, user: User, rule: RoutingRule | None = None, **fields: Any) -> RoutingRule:
-    """A new rule of `user`'s, or `rule` with the given changes. Choices that `user` may not see are kept. Raises OverQuota."""
+    """A new rule of `user`'s, or `rule` with the given changes. Choices that `user` may not see
+    are kept. Raises OverQuota."""
     # Each alert is matched against all of them.
     team = fields.get("team")
     if rule is None:

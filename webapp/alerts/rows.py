@@ -1,4 +1,5 @@
-"""The serialised forms of an alert: the row of frames and messages, and the longer row of lists and files."""
+"""The serialised forms of an alert: the row of frames and messages, and the
+longer row of lists and files."""
 
 from __future__ import annotations
 
@@ -77,7 +78,8 @@ def alert_row(alert: Alert, *, query_name: str) -> AlertRow:
 
 
 def listed_row(alert: Any) -> ListedAlertRow:
-    """The alert of a list, with its feed and what people did. `alert`: from `alert_list`, which says who may handle it and counts the comments."""
+    """The alert of a list, with its feed and what people did. `alert`: from `alert_list`, which
+    says who may handle it and counts the comments."""
     return {
         **alert_row(alert, query_name=alert.query.name),
         "feed": alert.feed.name,

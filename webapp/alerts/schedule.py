@@ -1,7 +1,8 @@
 """When each alert is sent to its channels: immediately, or with others in a digest.
 
-The query's limit of messages an hour comes first, else the grouping of the rule that sends it, else that of the channel. Then the digests and quiet
-hours of both apply. The result depends only on the alerts' times and on earlier notifications for the channel.
+The query's limit of messages an hour comes first, else the grouping of the rule that sends it, else
+that of the channel. Then the digests and quiet hours of both apply. The result depends only on the
+alerts' times and on earlier notifications for the channel.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ class Planned:
 
 
 def schedule(routes: Sequence[Route], written: Written, now: datetime | None = None) -> list[Planned]:
-    """The time of each route, in the order of the alerts' times. Messages due before `now` may have been sent: nothing is added to them."""
+    """The time of each route, in the order of the alerts' times. Messages due before `now` may have
+    been sent: nothing is added to them."""
     times = {key: list(found) for key, found in written.items()}
     return [_planned(route, times, now) for route in sorted(routes, key=lambda route: (_moment(route), route.alert.pk, route.channel.pk))]
 
@@ -53,7 +55,8 @@ def written_for(routes: Sequence[Route]) -> Written:
 
 
 def calling(alerts: Iterable[Alert]) -> list[int]:
-    """The ids of alerts to deliver: not muted, and, for a query that calls once, without an earlier alert that is still open."""
+    """The ids of alerts to deliver: not muted, and, for a query that calls once, without an earlier
+    alert that is still open."""
     lasting = Q(over_at=None, end=None) | Q(over_at__gt=OuterRef("opened_at"))
     unresolved = Q(resolved_at=None) | Q(resolved_at__gt=OuterRef("opened_at"))
     earlier = Alert.objects.filter(
@@ -91,7 +94,8 @@ def _limit_of(route: Route) -> Limit | None:
 
 
 def _group_of(alert: Alert, timing: Timing) -> str:
-    """The group of the alert; empty if it has none of that kind. A pair is a separate group, and so are several regions."""
+    """The group of the alert; empty if it has none of that kind. A pair is a separate group,
+    and so are several regions."""
     if timing.group_by == Grouping.ENTITY:
         return f"entity {json.dumps(alert.entities)}" if alert.entities else ""
     if timing.group_by == Grouping.REGION:

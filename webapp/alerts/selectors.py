@@ -22,20 +22,24 @@ BROKEN_AFTER = 5
 
 
 def alert_list(*, user: AnyUser, to_handle: bool = False) -> QuerySet[Alert]:
-    """The alerts of the queries that `user` may see, newest first, with `editable`: whether they may handle it, and `comment_count`.
+    """The alerts of the queries that `user` may see, newest first, with `editable`: whether they
+    may handle it, and `comment_count`.
 
     `to_handle`: those alone that they may handle.
     """
     handled = Query.objects.editable_by(user)
     may_handle = handled.filter(pk=OuterRef("query"))
-    # Counted for the rows of one page: a join would group all matching alerts before the first is shown.
+    # Counted for the rows of one page: a join would group all matching alerts
+    # before the first is shown.
     comments = AlertStep.objects.filter(alert=OuterRef("pk")).exclude(text="").order_by().annotate(n=Func(F("pk"), function="COUNT")).values("n")
-    # For a page the query of each row is checked: `alerts_seen` compares each row with every query that the user may see.
+    # For a page the query of each row is checked: `alerts_seen` compares each row with every
+    # query that the user may see.
     seen = Q(query__in=handled.values("pk")) if to_handle else visible(Query, user, prefix="query__")
     return (
         Alert.objects.filter(seen)
         .select_related("query", "feed")
-        # With joins for the people PostgreSQL took longer to plan the statement (50 ms) than to read the rows.
+        # With joins for the people PostgreSQL took longer to plan the statement (50
+        # ms) than to read the rows.
         .prefetch_related("acknowledged_by", "resolved_by", "assignee")
         .annotate(editable=Exists(may_handle), comment_count=Coalesce(Subquery(comments, output_field=IntegerField()), 0))
         .order_by("-id")
@@ -58,7 +62,8 @@ def alerts_by_id(*, ids: list[int]) -> list[Alert]:
 
 
 def alerts_open(*, feed_id: int, query_ids: list[int], limit: int = 1000) -> list[AlertRow]:
-    """The newest unresolved alerts of these queries on the feed, in the form of frames: the initial state of a page."""
+    """The newest unresolved alerts of these queries on the feed, in the form of frames:
+    the initial state of a page."""
     alerts = Alert.objects.filter(~Q(state=AlertState.RESOLVED), feed=feed_id, query__in=query_ids)
     return alert_rows(list(alerts.select_related("acknowledged_by", "assignee").order_by("-id")[:limit]))
 
@@ -87,8 +92,9 @@ def alert_summary(*, user: AnyUser) -> dict[str, dict[str, int]]:
 
 
 def channel_list(*, user: AnyUser) -> QuerySet[Channel]:
-    """The channels that `user` may see, of their queries those that `user` may see, with `last_sent_at`, `waiting` (messages not sent yet) and
-    `held_back` (alerts that are in no message yet: for quiet hours, digests, or because a limit of messages is reached)."""
+    """The channels that `user` may see, of their queries those that `user` may see, with
+    `last_sent_at`, `waiting` (messages not sent yet) and `held_back` (alerts that are in no message
+    yet: for quiet hours, digests, or because a limit of messages is reached)."""
     unsent = Q(deliveries__sent_at=None, deliveries__failed_at=None, deliveries__id__isnull=False)
     held_back = Notification.objects.filter(channel=OuterRef("pk"), delivery=None).order_by().values("channel").annotate(n=Count("id")).values("n")
     return (
@@ -131,8 +137,8 @@ def rules_held(owner_filter: dict[str, Any]) -> int:
 
 
 def messages_held(owner_filter: dict[str, Any], now: datetime | None = None) -> int:
-    """The number of messages to someone's channels within the last hour, including tests; not those that wait for a broken channel, or it would
-    take what the others may be sent."""
+    """The number of messages to someone's channels within the last hour, including tests; not those
+    that wait for a broken channel, or it would take what the others may be sent."""
     since = (now or timezone.now()) - timedelta(hours=1)
     made = Delivery.objects.filter(channel__in=Channel.objects.filter(**owner_filter).values("pk"), created_at__gt=since)
     return made.exclude(sent_at=None, test=False, channel__failures__gte=BROKEN_AFTER).count()

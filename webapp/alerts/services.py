@@ -24,7 +24,8 @@ CHANGED_FIELDS = ["end", "state", "resolution", "resolved_at", "over_at", "closi
 
 
 def alerts_record(*, feed_id: int, changes: Sequence[StoredFact]) -> list[AlertRow]:
-    """Opens, ends and retracts alerts for facts that the sink has just stored, and returns them in the form of frames.
+    """Opens, ends and retracts alerts for facts that the sink has just stored, and returns
+    them in the form of frames.
 
     To be called in the sink's transaction, under the lock of the feed's head row.
     """
@@ -71,7 +72,8 @@ def _known(feed_id: int, changes: Sequence[StoredFact]) -> dict[bytes, Alert]:
 
 
 def _open(changes: Sequence[StoredFact], rules: dict[int, Rule]) -> dict[OpenKey, list[Alert]]:
-    """Alerts that still wait for the answer that ends them, of the queries and entities in `changes`."""
+    """Alerts that still wait for the answer that ends them, of the queries
+    and entities in `changes`."""
     ending = [change for change in changes if (rules[change.query_id].family, change.kind) in ENDED_BY]
     waiting: dict[OpenKey, list[Alert]] = {}
     if ending:
@@ -85,7 +87,8 @@ def _open(changes: Sequence[StoredFact], rules: dict[int, Rule]) -> dict[OpenKey
 
 
 def alerts_end_with_queries(*, feed_id: int, query_ids: Sequence[int], **_: Any) -> None:
-    """Resolves alerts of removed queries of one feed, which nothing else could end. To be called within the removal's transaction."""
+    """Resolves alerts of removed queries of one feed, which nothing else could end. To be called
+    within the removal's transaction."""
     head_lock(feed_id)
     waiting = list(Alert.objects.filter(~Q(state=AlertState.RESOLVED), query__in=query_ids).values_list("pk", flat=True))
     Alert.objects.filter(pk__in=waiting).update(state=AlertState.RESOLVED, resolution=Resolution.REMOVED, resolved_at=timezone.now())
@@ -94,7 +97,8 @@ def alerts_end_with_queries(*, feed_id: int, query_ids: Sequence[int], **_: Any)
 
 
 def alerts_end_with_versions(*, feed_id: int, keys: set[tuple[int, int]], at: int) -> list[AlertRow]:
-    """Ends open alerts of versions that the job no longer runs, at `at`; returns them in the form of frames. Under the head row's lock."""
+    """Ends open alerts of versions that the job no longer runs, at `at`; returns them in the form
+    of frames. Under the head row's lock."""
     holding = Alert.objects.filter(~Q(state=AlertState.RESOLVED), feed=feed_id, query__in={query for query, _ in keys}, end=None)
     ended = [alert for alert in holding.select_related("acknowledged_by", "assignee") if (alert.query_id, alert.query_version) in keys]
     for alert in ended:
@@ -108,7 +112,8 @@ def alerts_end_with_versions(*, feed_id: int, keys: set[tuple[int, int]], at: in
 def query_channels_set(*, query: Query, user: User, channels: Sequence[Channel]) -> None:
     """Sets which of the channels limited to chosen queries carry this query's alerts.
 
-    Channels that `user` does not see stay as they are. Raises Refused for one that would change and is not the user's to change.
+    Channels that `user` does not see stay as they are. Raises Refused for one that would change and
+    is not the user's to change.
     """
     chosen = {channel.pk for channel in channels}
     faults = []
@@ -128,7 +133,8 @@ def query_channels_set(*, query: Query, user: User, channels: Sequence[Channel])
 
 
 def channels_take(*, queries: Sequence[Query], user: User, channels: Sequence[Channel]) -> None:
-    """Adds these queries to those of `channels` that are limited to chosen queries. Raises Refused for one that the user may not change."""
+    """Adds these queries to those of `channels` that are limited to chosen queries. Raises Refused
+    for one that the user may not change."""
     ids = [channel.pk for channel in channels]
     for channel in choosing_channels(user=user).with_editable(user).filter(pk__in=ids):  # type: ignore[attr-defined]  # a queryset of owned things
         if not channel.editable:
@@ -137,7 +143,8 @@ def channels_take(*, queries: Sequence[Query], user: User, channels: Sequence[Ch
 
 
 def head_lock(feed_id: int) -> None:
-    """The head row is locked before the alerts' rows: the sink locks in the same order, which prevents deadlocks."""
+    """The head row is locked before the alerts' rows: the sink locks in the same order,
+    which prevents deadlocks."""
     outbox_append(feed_id=feed_id)
 
 

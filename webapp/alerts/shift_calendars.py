@@ -1,4 +1,5 @@
-"""Who is on call when, from an iCalendar file (RFC 5545), with recurring events expanded. Runs in a caged process."""
+"""Who is on call when, from an iCalendar file (RFC 5545), with recurring events
+expanded. Runs in a caged process."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from engine.model.messages import Message, message_of
 FILE_BYTES = 1_000_000
 TURNS = 5_000
 AHEAD = timedelta(days=400)
-"""Recurring events are expanded this far ahead; the calendar has to be imported again before then."""
+"""Recurring events are expanded this far ahead; the calendar has to be
+imported again before then."""
 NAME_LENGTH = 200
 NAMES = 50
 """The maximum number of people of one event, as each recurrence repeats its names."""
@@ -33,7 +35,8 @@ class Unreadable(ValueError):
 
 
 def run(request: Mapping[str, Any], data: bytes) -> dict[str, Any]:
-    """The program's work: `turns`, or `faults` when the file cannot be read. `request`: the `zone` of times without one, and `now`."""
+    """The program's work: `turns`, or `faults` when the file cannot be read. `request`: the `zone`
+    of times without one, and `now`."""
     zoneinfo.reset_tzpath(to=())  # A process that opens no files has the zones that came with the code.
     import icalendar
     import recurring_ical_events
@@ -128,7 +131,8 @@ def _moment(value: date, zone: ZoneInfo) -> str:
 
 
 def _names(event: Any) -> list[str]:
-    """The people of the event: e-mail addresses of attendees, and the names in its title, after a colon if there is one."""
+    """The people of the event: e-mail addresses of attendees, and the names in its title,
+    after a colon if there is one."""
     attending = event.get("ATTENDEE", [])
     mails = [str(one).lower().removeprefix("mailto:") for one in (attending if isinstance(attending, list) else [attending])]
     title = str(event.get("SUMMARY", "")).rpartition(":")[2]

@@ -1,4 +1,5 @@
-"""Shifts: who is on call when. A rule with a shift sends to the personal channels of those who are on call at that moment."""
+"""Shifts: who is on call when. A rule with a shift sends to the personal channels of those who
+are on call at that moment."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ def shift_list(*, user: AnyUser, now: datetime | None = None) -> QuerySet[Shift]
 
 
 def shifts_at(shifts: QuerySet[Shift], moment: datetime) -> QuerySet[Shift]:
-    """The shifts, each with `present`: the current turns, `following`: when the next one begins, and `last_end`: when the last one ends."""
+    """The shifts, each with `present`: the current turns, `following`: when the next one begins,
+    and `last_end`: when the last one ends."""
     present = Turn.objects.filter(begins_at__lte=moment, ends_at__gt=moment).select_related("person").order_by("person__username")
     of_it = Turn.objects.filter(shift=OuterRef("pk"))
     following = of_it.filter(begins_at__gt=moment).order_by("begins_at").values("begins_at")[:1]
@@ -61,7 +63,8 @@ class ShiftWarning(NamedTuple):
 
 
 def end_of(shift: Any, now: datetime) -> datetime:
-    """When the last turn ends, at the latest where recurring ones were expanded to. `shift`: as `shifts_at` gives it."""
+    """When the last turn ends, at the latest where recurring ones were expanded to.
+    `shift`: as `shifts_at` gives it."""
     end: datetime = min(shift.known_until, shift.last_end or now)
     return end
 
@@ -84,8 +87,8 @@ def _day(moment: datetime, zone: str) -> str:
 
 
 def shifts_warn(now: datetime | None = None) -> int:
-    """Mails the owners of shifts what is wrong with them, each problem once; returns how many mails were sent. A mail that fails is sent at the next
-    turn."""
+    """Mails the owners of shifts what is wrong with them, each problem once; returns how many mails
+    were sent. A mail that fails is sent at the next turn."""
     moment, sent = now or timezone.now(), 0
     for shift in shifts_at(Shift.objects.select_related("owner"), moment):
         warning = warning_of(shift, moment)
@@ -119,7 +122,8 @@ def _mailed(shift: Shift, text: str) -> bool:
 
 @transaction.atomic
 def shift_save(*, user: User, shift: Shift | None = None, calendar: str | None = None, **fields: Any) -> Shift:
-    """A new shift of `user`'s, or `shift` with the given changes; a calendar replaces the previous one.
+    """A new shift of `user`'s, or `shift` with the given changes; a calendar
+    replaces the previous one.
 
     Raises Refused for a calendar that cannot be read, or that names nobody of `user`'s teams.
     """

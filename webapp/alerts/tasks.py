@@ -7,7 +7,8 @@ from webapp.alerts import deliveries, mutes, shifts
 
 @shared_task  # type: ignore[untyped-decorator]
 def deliver() -> None:
-    """Plans and prepares new notifications, and starts sending for each channel separately: a slow receiver delays no other channel."""
+    """Plans and prepares new notifications, and starts sending for each channel separately: a slow
+    receiver delays no other channel."""
     mutes.mutes_turn()
     deliveries.notifications_plan()
     deliveries.deliveries_prepare()

@@ -1,7 +1,8 @@
 """When messages may be sent: quiet hours, digests, and one message for grouped alerts.
 
-All of it is decided once, when an alert is planned, from times alone: the alert's own and those of earlier notifications. A waiting notification is
-a row with its time, so neither a restart nor a second planner changes the grouping.
+All of it is decided once, when an alert is planned, from times alone: the alert's own and those of
+earlier notifications. A waiting notification is a row with its time, so neither a restart nor a
+second planner changes the grouping.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ class Timing:
     group_minutes: int = 30
 
     def release(self, moment: datetime, severity: str) -> datetime:
-        """When an alert of `moment` may be sent: not before the next digest, and not in quiet hours."""
+        """When an alert of `moment` may be sent: not before the next
+        digest, and not in quiet hours."""
         if severity == Severity.CRITICAL and self.critical_passes:
             return moment
         return self._after_quiet(self._next_digest(moment))
@@ -78,24 +80,29 @@ AT_ONCE = Timing()
 
 
 def lies_within(at: time, begin: time, end: time) -> bool:
-    """Whether `at` is in the span [begin, end) of a day; one whose end is not after its beginning spans midnight.
+    """Whether `at` is in the span [begin, end) of a day; one whose end is not after its
+    beginning spans midnight.
 
-    >>> lies_within(time(23), time(22), time(6)), lies_within(time(6), time(22), time(6)), lies_within(time(7), time(6), time(8))
-    (True, False, True)
+    >>> lies_within(time(23), time(22), time(6)), lies_within(time(6), time(22), time(6))
+    (True, False)
+    >>> lies_within(time(7), time(6), time(8))
+    True
     """
     return begin <= at < end if begin < end else at >= begin or at < end
 
 
 @dataclass(frozen=True)
 class Limit:
-    """At most `most` messages within `window` with the same `key`; alerts beyond that wait and are sent together."""
+    """At most `most` messages within `window` with the same `key`; alerts beyond that
+    wait and are sent together."""
 
     key: str
     most: int
     window: timedelta
 
     def next_due(self, moment: datetime, written: Sequence[datetime]) -> datetime:
-        """When an alert of `moment` is sent, after messages at the times `written`: at once, with a waiting one, or when one more is permitted."""
+        """When an alert of `moment` is sent, after messages at the times `written`: at once, with a
+        waiting one, or when one more is permitted."""
         times = sorted(set(written))
         if times and times[-1] > moment:
             return times[-1]

@@ -38,7 +38,8 @@ urlpatterns = [
     path("channels/push-key", ChannelView.as_view({"get": "push_key"}), name="api-push-key"),
     path(
         "channels/push-renewal",
-        # By the worker of a browser, which has neither a page's CSRF token nor, perhaps, a session any more.
+        # By the worker of a browser, which has neither a page's CSRF token nor,
+        # perhaps, a session any more.
         ChannelView.as_view({"post": "push_renewal"}, authentication_classes=(), permission_classes=(), throttle_action="trial"),
         name="api-push-renewal",
     ),

@@ -21,7 +21,8 @@ from webapp.feeds.heads import outbox_numbers
 MESSAGE = "message"
 """The kind of these links, in sessions."""
 OPEN_FOR = timedelta(hours=1)
-"""How long the page stays accessible once its link was opened; the link itself is valid for longer."""
+"""How long the page stays accessible once its link was opened; the link
+itself is valid for longer."""
 
 
 def alerts(request: HttpRequest, pk: int | None = None) -> HttpResponse:
@@ -47,7 +48,8 @@ def open_message(request: HttpRequest, secret: str) -> str:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def acknowledge(request: HttpRequest, pk: int) -> HttpResponse:
-    """The page behind the link of a message: asks first, as mail programs follow links automatically."""
+    """The page behind the link of a message: asks first, as mail programs
+    follow links automatically."""
     check_opened(request, MESSAGE, pk)
     delivery = get_object_or_404(Delivery.objects.select_related("channel__owner"), pk=pk, channel__enabled=True)
     changed = links.acknowledge(delivery) if request.method == "POST" else None

@@ -1,7 +1,9 @@
-"""Sends one signed message to an address that a user typed in (Standard Webhooks), without opening a way into our own network (SSRF).
+"""Sends one signed message to an address that a user typed in (Standard Webhooks), without opening
+a way into our own network (SSRF).
 
-The host is resolved once; every address it has must be public (or in a network that the operator of this installation named), and
-the connection goes to the address that was checked. No redirects, no more than 64 KB read, ten seconds in all.
+The host is resolved once; every address it has must be public (or in a network that the operator of
+this installation named), and the connection goes to the address that was checked. No redirects, no
+more than 64 KB read, ten seconds in all.
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ NO_ERROR = untranslated("")
 
 @dataclass(frozen=True)
 class Answer:
-    """The receiver's response: the HTTP status, or none and the reason. `retry_after`: the receiver asked to wait this long."""
+    """The receiver's response: the HTTP status, or none and the reason. `retry_after`: the
+    receiver asked to wait this long."""
 
     status: int | None
     error: Message = NO_ERROR
@@ -64,7 +67,8 @@ def signature(*, secret: str, webhook_id: str, timestamp: int, body: bytes) -> s
     """`v1,<base64 of HMAC-SHA256 over id.timestamp.body>`.
 
     >>> secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
-    >>> signature(secret=secret, webhook_id="msg_p5jXN8AQM9LWM0D4loKWxJek", timestamp=1614265330, body=b'{"test": 2432232314}')
+    >>> webhook_id, body = "msg_p5jXN8AQM9LWM0D4loKWxJek", b'{"test": 2432232314}'
+    >>> signature(secret=secret, webhook_id=webhook_id, timestamp=1614265330, body=body)
     'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE='
     """
     key = base64.b64decode(secret.removeprefix(SECRET_PREFIX))
@@ -120,7 +124,8 @@ def check_url(url: str) -> SplitResult:
 
 
 def resolve(parts: SplitResult) -> tuple[str, int]:
-    """The address and port to connect to. Raises RefusedAddress unless every address of the host is permitted, OSError when there is none."""
+    """The address and port to connect to. Raises RefusedAddress unless every address of the host is
+    permitted, OSError when there is none."""
     port = parts.port or (443 if parts.scheme == "https" else 80)
     infos = socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
     addresses = [str(sockaddr[0]) for *_, sockaddr in infos]
@@ -171,7 +176,8 @@ def _exchange(parts: SplitResult, target: tuple[str, int], data: bytes, headers:
 
 
 def wait_of(retry_after: str | None, now: datetime) -> timedelta | None:
-    """What the header `Retry-After` asks for, in seconds or as a date (RFC 9110, 10.2.3); None without it, or when it cannot be read.
+    """What the header `Retry-After` asks for, in seconds or as a date (RFC 9110, 10.2.3); None
+    without it, or when it cannot be read.
 
     >>> wait_of("120", datetime(2026, 11, 21, 12, tzinfo=UTC))
     datetime.timedelta(seconds=120)

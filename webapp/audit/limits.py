@@ -14,7 +14,8 @@ MALFORMED_A_MINUTE = 10
 
 
 class RefusalLimit:
-    """At most this many entries (REFUSALS_A_MINUTE, or MALFORMED_A_MINUTE) per actor, address, minute and process.
+    """At most this many entries (REFUSALS_A_MINUTE, or MALFORMED_A_MINUTE) per actor,
+    address, minute and process.
 
     The first entry after a pause says how many were left out.
     """

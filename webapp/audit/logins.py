@@ -1,4 +1,5 @@
-"""Log-ins, log-outs and failed log-ins, whichever way people log in: all of them send Django's signals."""
+"""Log-ins, log-outs and failed log-ins, whichever way people log in: all of
+them send Django's signals."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ def connect() -> None:
 
 
 def _logged_in(user: Any, request: HttpRequest | None = None, **_: Any) -> None:
-    """With the methods by which the person was authenticated: password, passkey, provider, second factor."""
+    """With the methods by which the person was authenticated: password,
+    passkey, provider, second factor."""
     proofs = get_authentication_records(request, user) if request is not None else []
     record("session.open", user, actor=user, by=[proof["method"] for proof in proofs])
 

@@ -1,4 +1,5 @@
-"""Adds an entry for every change and every refusal that no service has recorded, so that none can be forgotten.
+"""Adds an entry for every change and every refusal that no service has recorded, so
+that none can be forgotten.
 
 A change and its entry are one transaction: where the one cannot be stored, the other is not either.
 """
@@ -19,7 +20,8 @@ from webapp.audit.services import entry_write, entry_write_or_log
 SAFE = ("GET", "HEAD", "OPTIONS", "TRACE")
 REFUSALS = (401, 403, 404, 429)
 MALFORMED = (400, 405, 413, 415)
-"""Requests that none of our pages sends: attempts to bypass validation (OWASP ASVS 5, 16.3.3), or typing errors. Limited more strictly."""
+"""Requests that none of our pages sends: attempts to bypass validation (OWASP ASVS 5, 16.3.3), or
+typing errors. Limited more strictly."""
 VERBS = {"partial_update": "change", "update": "change", "destroy": "remove"}
 """Of the actions that views share with all of their kind; other actions have good names already."""
 METHODS = {"POST": "create", "PUT": "change", "PATCH": "change", "DELETE": "remove"}
@@ -52,10 +54,12 @@ CHANGE_NOTHING = frozenset(
         "mfa_reauthenticate_webauthn",
     }
 )
-"""Addresses whose POST computes an answer, adds rows (the feed counts them) or bytes of a file, or is recorded by the signals of logging in."""
+"""Addresses whose POST computes an answer, adds rows (the feed counts them) or bytes of a file, or
+is recorded by the signals of logging in."""
 OWN_TRANSACTIONS = frozenset({"api-channel-test", "api-dead-letters-correct"})
-"""Addresses that ask other machines or send rows hold no transaction meanwhile: their entry has a separate one. What is sent has to be stored
-before it is in the log, and on shared storage a log's end is locked as briefly as it can be."""
+"""Addresses that ask other machines or send rows hold no transaction meanwhile: their entry has a
+separate one. What is sent has to be stored before it is in the log, and on shared storage a log's
+end is locked as briefly as it can be."""
 READS_RECORDED = frozenset({"api-detections-export", "api-regions-export", "api-dead-letters-csv", "api-audit-export"})
 """Large downloads are recorded too."""
 
@@ -95,7 +99,8 @@ class Audit:
 
 
 class ChangeWithEntry:
-    """Puts a request that may change something into one transaction with its entry. Placed last: requests refused by others need none."""
+    """Puts a request that may change something into one transaction with its entry. Placed last:
+    requests refused by others need none."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response

@@ -22,7 +22,8 @@ class Means(models.TextChoices):
 
 
 class Entry(models.Model):
-    """One act. Written once: the application's role in the database may add and read entries, never change or delete them.
+    """One act. Written once: the application's role in the database may add and read entries,
+    never change or delete them.
 
     No foreign keys: an entry outlives the people, teams and objects that it names.
     """

@@ -18,7 +18,8 @@ from webapp.audit.models import Means
 from webapp.config.addresses import address_of, address_of_scope
 
 SECRET_PARTS = ("token",)
-"""Parts of addresses, by their names in `urls.py`, that are secrets: trackers cannot send theirs in any other way."""
+"""Parts of addresses, by their names in `urls.py`, that are secrets: trackers cannot
+send theirs in any other way."""
 
 
 @dataclass
@@ -56,7 +57,8 @@ def count_entry() -> None:
 
 
 def origin(actor: Any = None) -> dict[str, Any]:
-    """The fields of an entry for who, how and from where. `actor`: a user known before the request has one."""
+    """The fields of an entry for who, how and from where. `actor`: a user known
+    before the request has one."""
     work = _work.get()
     return _of_command(actor) if work is None else of_request(work.request, actor)
 

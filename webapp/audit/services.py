@@ -20,10 +20,12 @@ lines = logging.getLogger("vedette.audit")
 
 
 def record(action: str, thing: models.Model | None = None, *, actor: Any = None, outcome: Outcome = Outcome.DONE, **detail: Any) -> None:
-    """Writes down that `action` (kind of object and verb: `query.change`) was done to `thing`. Call it in the transaction that does it.
+    """Writes down that `action` (kind of object and verb: `query.change`) was done to `thing`. Call
+    it in the transaction that does it.
 
-    Who did it and from where comes from the request being answered, else from the command that runs. `detail` says more, in JSON;
-    never put a secret there. A request for which something was recorded gets no entry from the middleware.
+    Who did it and from where comes from the request being answered, else from the command that
+    runs. `detail` says more, in JSON; never put a secret there. A request for which something was
+    recorded gets no entry from the middleware.
     """
     entry_write(action=action, outcome=outcome, detail=detail, **origin(actor), **described(thing))
     count_entry()
@@ -73,7 +75,8 @@ def _texts(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def entry_write_or_log(**fields: Any) -> None:
-    """Adds one entry for something that has happened already: without the database, it goes to the process's log."""
+    """Adds one entry for something that has happened already: without the database, it
+    goes to the process's log."""
     try:
         entry_write(**fields)
     except DatabaseError as error:

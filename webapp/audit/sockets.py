@@ -13,7 +13,8 @@ _limit = RefusalLimit()
 
 
 def socket_refused(scope: dict[str, Any], *, status: int, feed: str = "") -> None:
-    """Records it with the status that an HTTP request would have got. `feed`: the requested one, whether it exists or not."""
+    """Records it with the status that an HTTP request would have got. `feed`: the requested one,
+    whether it exists or not."""
     who = of_socket(scope)
     unrecorded = _limit.passed(who["actor"], who["address"])
     if unrecorded is None:

@@ -1,8 +1,10 @@
-"""The program of a caged process: `python -m webapp.cage.child KIND`. It loads its kind's code, gives up what it does not need, and answers requests.
+"""The program of a caged process: `python -m webapp.cage.child KIND`. It loads its kind's code,
+gives up what it does not need, and answers requests.
 
-It reads requests on standard input (a line of JSON, then as many bytes as that says) and writes one line of JSON for each. A kind that forks
-answers each request in a fork of itself, which has no data of earlier requests, and writes FAILED and its exit status if the fork broke off.
-It ends when standard input closes.
+It reads requests on standard input (a line of JSON, then as many bytes as that says) and writes
+one line of JSON for each. A kind that forks answers each request in a fork of itself, which has
+no data of earlier requests, and writes FAILED and its exit status if the fork broke off. It ends
+when standard input closes.
 """
 
 from __future__ import annotations
@@ -32,10 +34,12 @@ from webapp.cage.warm_pool import FAILED, FAULT, READY
 
 @dataclass(frozen=True)
 class Kind:
-    """What a process loads in advance, which modules' `run(request, data)` may be called, and whether it forks for each request.
+    """What a process loads in advance, which modules' `run(request, data)` may be called, and
+    whether it forks for each request.
 
-    A fork opens no file at all, unless its kind `reads` files that requests name. A kind that does not fork reads one recording, piece by piece.
-    A module named by `warm` has a function `warm_up()`: first calls read files and compiled code that are not to be read later.
+    A fork opens no file at all, unless its kind `reads` files that requests name. A kind that does
+    not fork reads one recording, piece by piece. A module named by `warm` has a function
+    `warm_up()`: first calls read files and compiled code that are not to be read later.
     """
 
     programs: Sequence[str]
@@ -66,15 +70,17 @@ KINDS = {
         programs=("webapp.feeds.region_files", "webapp.alerts.shift_calendars"), loads=("icalendar", "recurring_ical_events"),
         warm="webapp.feeds.region_files",
     ),
-    # Uploaded files are as large as they like: they are read from where they lie, piece by piece. To look into one takes a fraction of what loading
-    # the code takes, and is asked for at each change of a form.
+    # Uploaded files are as large as they like: they are read from where they lie, piece by
+    # piece. To look into one takes a fraction of what loading the code takes, and is asked for
+    # at each change of a form.
     "inspections": Kind(programs=("webapp.feeds.uploads.reader",), loads=_FORMATS, warm="webapp.feeds.uploads.reader", reads=True),
     "recordings": Kind(programs=("webapp.feeds.uploads.reader",), loads=_FORMATS, warm="webapp.feeds.uploads.reader", forks=False),
 }  # fmt: skip
 OWN_FILES = 64
 """Python files that a parsing child may have open."""
 CRASHES = (signal.SIGILL, signal.SIGTRAP, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGSEGV, signal.SIGSYS)
-"""A fork that ends like this may have been an attempt to guess memory addresses: the next one gets another layout."""
+"""A fork that ends like this may have been an attempt to guess memory addresses: the
+next one gets another layout."""
 RELAYED_BYTES, ENDING_MS = 1 << 16, 10
 _STDIN, _STDOUT = 0, 1
 
@@ -99,7 +105,7 @@ def main(name: str) -> NoReturn:
     _leave(partial(_serve_by_forks if kind.forks else _serve, kind))
 
 
-# -- one process for all pieces of a recording ----------------------------------------------------------------------------------------
+# -- one process for all pieces of a recording -----------------------------------------------------
 
 
 def _serve(kind: Kind) -> None:
@@ -107,7 +113,8 @@ def _serve(kind: Kind) -> None:
     request = _read()
     if request is None:
         return
-    # The files that it may read are known only now; confinement applies to threads started afterwards.
+    # The files that it may read are known only now; confinement applies to
+    # threads started afterwards.
     confine(read=map(Path, request.header["read"]))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     threading.Thread(target=_wait_for_end_of_input, daemon=True).start()
@@ -125,11 +132,12 @@ def _wait_for_end_of_input() -> None:
     os._exit(1)
 
 
-# -- a fork for each request ----------------------------------------------------------------------------------------------------------
+# -- a fork for each request -----------------------------------------------------------------------
 
 
 def _serve_by_forks(kind: Kind) -> None:
-    """The process itself reads no request, opens no file of others, and alone writes to standard output: what a fork leaves reaches no other."""
+    """The process itself reads no request, opens no file of others, and alone writes to standard
+    output: what a fork leaves reaches no other."""
     confine(read=[Path("/")] if kind.reads else (), processes=True)
     kernel.refuse_attachment()
     parent = os.getpid()
@@ -147,7 +155,8 @@ def _serve_by_forks(kind: Kind) -> None:
         os.close(answers)
         status = _end_of(child)
         if -status in CRASHES or _waits_for_input():
-            # The pending bytes are not a request: a request was not read to its end, or something else wrote them.
+            # The pending bytes are not a request: a request was not read to its end, or
+            # something else wrote them.
             raise SystemExit(1)
         _write(b"\n" if status == 0 and is_whole else FAILED + f"{status or 1}\n".encode())
 
@@ -166,7 +175,8 @@ def _waits_for_input() -> bool:
 
 
 def _relay(answers: int) -> bool:
-    """Passes on what a fork writes, except the end of the line; whether it was one line and nothing more."""
+    """Passes on what a fork writes, except the end of the line; whether it was
+    one line and nothing more."""
     buffer, is_whole = bytearray(RELAYED_BYTES), False
     try:
         waits = select.poll()
@@ -191,7 +201,8 @@ def _relay(answers: int) -> bool:
 
 
 def _end_of(child: int) -> int:
-    """The exit status of a fork, which has nothing more to say. Does not wait for it longer than anyone waits for this process."""
+    """The exit status of a fork, which has nothing more to say. Does not wait for it longer than
+    anyone waits for this process."""
     lease = select.poll()
     lease.register(_STDIN, 0)
     while True:
@@ -218,7 +229,8 @@ def _serve_in_fork(kind: Kind, answer: int, parent: int) -> None:
         raise SystemExit(1)
     confine(read=map(Path, request.header["read"]) if kind.reads else ())
     if not kind.reads:
-        # Where the kernel does not say which files may be opened, none can be, and no socket: what was open is standard input and output.
+        # Where the kernel does not say which files may be opened, none can be, and no socket: what
+        # was open is standard input and output.
         files = OWN_FILES if kernel.restricts_files() else 0
         resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
         resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
@@ -226,7 +238,7 @@ def _serve_in_fork(kind: Kind, answer: int, parent: int) -> None:
     _answer(kind, request)
 
 
-# -- both -----------------------------------------------------------------------------------------------------------------------------
+# -- both ------------------------------------------------------------------------------------------
 
 
 def _read() -> Request | None:
@@ -253,7 +265,8 @@ def _write(line: bytes) -> None:
 
 
 def _limit(seconds: float, memory: int, *, for_good: bool) -> None:
-    """Limits what the process may have altogether to `memory` bytes of addresses, and from now on to twice `seconds` of processor time.
+    """Limits what the process may have altogether to `memory` bytes of addresses, and from now on
+    to twice `seconds` of processor time.
 
     `for_good`: it cannot raise them again.
     """
@@ -264,7 +277,8 @@ def _limit(seconds: float, memory: int, *, for_good: bool) -> None:
 
 
 def _leave(work: Callable[[], None]) -> NoReturn:
-    """Ends the process with the result of `work`, even if other threads still run: one of them may be waiting for standard input."""
+    """Ends the process with the result of `work`, even if other threads still run: one of them may
+    be waiting for standard input."""
     status = 1
     try:
         work()

@@ -14,10 +14,12 @@ ROOT = Path(__file__).resolve().parents[2]
 SYSTEM = ("/usr/lib", "/lib", "/lib64", "/usr/share/zoneinfo", "/etc/ld.so.cache", "/etc/localtime", "/dev/null", "/dev/urandom", "/proc/cpuinfo")
 """Libraries and devices that interpreters open while they run."""
 KEPT = ("LD_LIBRARY_PATH", "NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "TZ")
-"""Variables of the server that a child inherits: how libraries are found and how many threads they take. Everything else may be a secret."""
+"""Variables of the server that a child inherits: how libraries are found and how many threads they
+take. Everything else may be a secret."""
 
 
-# Threads that exist before the walls are put up are not confined: numerical libraries and memory allocators start some when they are loaded.
+# Threads that exist before the walls are put up are not confined: numerical libraries and memory
+# allocators start some when they are loaded.
 _WITHOUT_THREADS = {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}
 
 
@@ -27,7 +29,8 @@ def child_environment() -> dict[str, str]:
 
 
 def own_code() -> list[Path]:
-    """Where the interpreter, its packages and this program lie: what a child may read in any case. Files of the project's `var` are not among it."""
+    """Where the interpreter, its packages and this program lie: what a child may read in any case.
+    Files of the project's `var` are not among it."""
     paths = {sys.prefix, sys.base_prefix, sys.exec_prefix, *sysconfig.get_paths().values()}
     return [*(Path(path).resolve() for path in sorted(paths) if path), ROOT / "engine", ROOT / "webapp", *map(Path, SYSTEM)]
 
@@ -39,7 +42,8 @@ def gaps() -> list[str]:
 
 
 def confine(*, read: Iterable[Path], processes: bool = False) -> None:
-    """Takes from this thread, and from what it starts later, the network, other programs and processes, and files beyond those named.
+    """Takes from this thread, and from what it starts later, the network, other programs and
+    processes, and files beyond those named.
 
     What `gaps` names stays. Raises OSError when something that could be taken cannot.
     """

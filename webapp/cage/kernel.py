@@ -1,6 +1,8 @@
-"""What Linux lets any process take from itself for good, without being root: Landlock (files), seccomp (system calls), capabilities.
+"""What Linux lets any process take from itself for good, without being root: Landlock (files),
+seccomp (system calls), capabilities.
 
-Each function returns whether the wall stands; on a system without it nothing happens. All of them hold for this thread, and for what it starts later.
+Each function returns whether the wall stands; on a system without it nothing happens. All of them
+hold for this thread, and for what it starts later.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ _NO_NEW_PRIVS, _GET_SECCOMP, _SET_SECCOMP, _SET_PDEATHSIG, _SET_DUMPABLE, _FILTE
 _CAPABILITY_VERSION_3 = 0x20080522
 _KILL = 9
 
-# -- Landlock (linux/landlock.h) ----------------------------------------------------------------------------------------------------
+# -- Landlock (linux/landlock.h) -------------------------------------------------------------------
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 """The same numbers on all architectures."""
@@ -30,7 +32,7 @@ _ALL_OF_FIRST = (1 << 13) - 1
 _REFER, _IOCTL = 1 << 13, 1 << 15
 _TCP, _SCOPES = 3, 3
 
-# -- seccomp (linux/seccomp.h, linux/filter.h) --------------------------------------------------------------------------------------
+# -- seccomp (linux/seccomp.h, linux/filter.h) -----------------------------------------------------
 
 _LOAD, _EQUAL, _AT_LEAST, _HAS_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _REFUSE = 0x7FFF0000, 0x00050000
@@ -55,9 +57,11 @@ CALLS = {
     "fremovexattr": (199, 16), "setxattrat": (463, 463), "removexattrat": (466, 466), "truncate": (76, 45), "inotify_init1": (294, 26),
     "shmget": (29, 194), "shmat": (30, 196), "semget": (64, 190), "msgget": (68, 186), "mq_open": (240, 180),
 }  # fmt: skip
-"""System calls that are refused, with their numbers: ways to the network, to other programs and processes, and to the system itself."""
+"""System calls that are refused, with their numbers: ways to the network, to other programs and
+processes, and to the system itself."""
 _OLD_FILES = (85, 90, 92, 94, 132, 235, 253, 261)
-"""creat, chmod, chown, lchown, utime, utimes, inotify_init and futimesat of x86_64; other architectures have none of them."""
+"""creat, chmod, chown, lchown, utime, utimes, inotify_init and futimesat of x86_64; other
+architectures have none of them."""
 _OLD_OPEN = 2
 OPENAT, OPENAT2, PRCTL, PRLIMIT, FCNTL = (257, 56), (437, 437), (157, 167), (302, 261), (72, 25)
 _SECOND_ARGUMENT, _THIRD_ARGUMENT = 24, 32
@@ -90,7 +94,8 @@ def die_with_parent() -> None:
 
 
 def drop_capabilities() -> bool:
-    """A process of root keeps the user, but not what root may beyond a user: raise its own limits, read what is not its own."""
+    """A process of root keeps the user, but not what root may beyond a user: raise its own limits,
+    read what is not its own."""
     if not _on_linux():
         return os.geteuid() != 0
     header = struct.pack("=Ii", _CAPABILITY_VERSION_3, 0)
@@ -136,7 +141,8 @@ def _allow(ruleset: int, path: Path, rights: int) -> bool:
 
 
 def refuse_calls(*, processes: bool) -> bool:
-    """CALLS give EPERM from now on, and so does starting a process unless `processes`; threads can always be started."""
+    """CALLS give EPERM from now on, and so does starting a process unless `processes`;
+    threads can always be started."""
     if not refuses_calls() or not _set_no_new_privileges():
         return False
     program = _program(*ARCHITECTURES[platform.machine()], processes=processes)
@@ -165,7 +171,8 @@ def _program(audit: int, column: int, *, processes: bool) -> list[tuple[int, int
     ]
     for number in refused:
         program += [(_EQUAL, 0, 1, number), refusal]
-    # The limits of others; who is signalled; what is emptied when it is opened, which Landlock does not see before Linux 6.2.
+    # The limits of others; who is signalled; what is emptied when it is opened, which Landlock does
+    # not see before Linux 6.2.
     program += _allowed_if(PRLIMIT[column], _FIRST_ARGUMENT, (_EQUAL, 0))
     program += _refused_if(FCNTL[column], _SECOND_ARGUMENT, (_EQUAL, _SET_OWNER), (_EQUAL, _SET_OWNER_EX))
     program += _refused_if(OPENAT[column], _THIRD_ARGUMENT, (_HAS_BIT, os.O_TRUNC))
@@ -175,7 +182,8 @@ def _program(audit: int, column: int, *, processes: bool) -> list[tuple[int, int
     program += [(_EQUAL, 0, 1, OPENAT2[column]), (_RETURN, 0, 0, _REFUSE | errno.ENOSYS)]
     if not processes:
         program += _refused_if(PRCTL[column], _FIRST_ARGUMENT, (_EQUAL, _SET_PDEATHSIG))
-        # The arguments of clone3 are in memory, which a filter cannot read: without it the C library takes clone.
+        # The arguments of clone3 are in memory, which a filter cannot read: without it
+        # the C library takes clone.
         program += [(_EQUAL, 0, 1, CLONE3[column]), (_RETURN, 0, 0, _REFUSE | errno.ENOSYS)]
         program += [(_EQUAL, 0, 3, CLONE[column]), (_LOAD, 0, 0, _FIRST_ARGUMENT), (_HAS_BIT, 1, 0, _THREAD), refusal]
     return [*program, (_RETURN, 0, 0, _ALLOW)]
@@ -185,7 +193,8 @@ _Line = tuple[int, int, int, int]
 
 
 def _refused_if(number: int, argument: int, *tests: tuple[int, int]) -> list[_Line]:
-    """The call is refused when one of the tests (operation, operand) holds for the low half of its argument, else allowed."""
+    """The call is refused when one of the tests (operation, operand) holds for the low half of
+    its argument, else allowed."""
     jumps = [(operation, len(tests) - i, 0, operand) for i, (operation, operand) in enumerate(tests)]
     outcomes = [(_RETURN, 0, 0, _ALLOW), (_RETURN, 0, 0, _REFUSE | errno.EPERM)]
     return [(_EQUAL, 0, len(tests) + 3, number), (_LOAD, 0, 0, argument), *jumps, *outcomes]
@@ -199,11 +208,13 @@ def _allowed_if(number: int, argument: int, test: tuple[int, int]) -> list[_Line
 
 
 def _set_no_new_privileges() -> bool:
-    """No program can give back what was taken; the kernel asks for it before it takes filters from anybody."""
+    """No program can give back what was taken; the kernel asks for it before it
+    takes filters from anybody."""
     return _prctl(_NO_NEW_PRIVS, 1)
 
 
 def refuse_attachment() -> None:
-    """Other processes of the user, its own forks too, cannot look into this one or open its files by way of /proc."""
+    """Other processes of the user, its own forks too, cannot look into this one or open
+    its files by way of /proc."""
     if _on_linux():
         _prctl(_SET_DUMPABLE, 0)

@@ -11,7 +11,8 @@ from webapp.cage.places import requested_by
 
 
 class AskedByUser:
-    """Comes after the middleware that knows the user; a token's user is put into the request later."""
+    """Comes after the middleware that knows the user; a token's user is
+    put into the request later."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response

@@ -1,4 +1,5 @@
-"""How many children work at the same time, and for whom: one user holds at most half of the places, so that others are answered meanwhile."""
+"""How many children work at the same time, and for whom: one user holds at most half of the places,
+so that others are answered meanwhile."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ _requester: ContextVar[Requester] = ContextVar("requester", default=_nobody)
 
 @contextmanager
 def requested_by(requester: Requester) -> Iterator[None]:
-    """Work inside takes places of the user that `requester` returns, which is called only then: by then a token's user is known too."""
+    """Work inside takes places of the user that `requester` returns, which is called only then: by
+    then a token's user is known too."""
     before = _requester.set(requester)
     try:
         yield

@@ -1,10 +1,12 @@
-"""Caged processes that are started before they are needed: they have loaded their kind's code, and wait for requests.
+"""Caged processes that are started before they are needed: they have loaded their kind's
+code, and wait for requests.
 
-A request runs in a fork of such a process, which no other request has touched: what it allocates, breaks or never finishes ends with it. To load
-the engine takes five seconds of processor time, a fork a hundredth of one.
-A process's standard input is its lease: it ends when that closes, because the process that asked is gone.
-A warm worker costs about 300 MB, so the first one is started when someone begins to write a query, and unused ones are ended.
-At most this many work at the same time: each may take gigabytes, and one caller with many requests must not take the whole machine.
+A request runs in a fork of such a process, which no other request has touched: what it allocates,
+breaks or never finishes ends with it. To load the engine takes five seconds of processor time, a
+fork a hundredth of one. A process's standard input is its lease: it ends when that closes, because
+the process that asked is gone. A warm worker costs about 300 MB, so the first one is started when
+someone begins to write a query, and unused ones are ended. At most this many work at the same time:
+each may take gigabytes, and one caller with many requests must not take the whole machine.
 """
 
 from __future__ import annotations
@@ -29,15 +31,18 @@ log = logging.getLogger(__name__)
 
 IDLE_S = 600.0
 MOST_WAITING = 2
-"""The greatest number of waiting processes of a kind: this many concurrent requests need no new process."""
+"""The greatest number of waiting processes of a kind: this many concurrent
+requests need no new process."""
 LOADING_S = 60.0
 """How long a process may load its code, beside the time that a request may take."""
 READY = b"ready\n"
 """A process that waits writes this."""
 FAILED = b"\0"
-"""No answer contains it. It comes before the exit status of a request that failed, perhaps after part of an answer."""
+"""No answer contains it. It comes before the exit status of a request that failed,
+perhaps after part of an answer."""
 FAULT = 70
-"""Exit status of a program that broke off with an exception other than lack of memory (`EX_SOFTWARE` of sysexits.h)."""
+"""Exit status of a program that broke off with an exception other than lack of memory
+(`EX_SOFTWARE` of sysexits.h)."""
 ANSWER_BYTES = 60_000_000
 """A longer answer is none."""
 
@@ -48,7 +53,8 @@ class TookTooLong(RuntimeError):
 
 @dataclass(frozen=True)
 class Work:
-    """A request to the module `program`, which may take `memory` bytes of addresses and `seconds`; `data` goes along as it is.
+    """A request to the module `program`, which may take `memory` bytes of addresses and `seconds`;
+    `data` goes along as it is.
 
     `read`: folders of files that it may read.
     """
@@ -68,7 +74,8 @@ class Work:
 
 @dataclass
 class WarmPool:
-    """Warm workers of a kind: processes (see `child.py`) that wait. Safe to be used by several threads."""
+    """Warm workers of a kind: processes (see `child.py`) that wait. Safe to
+    be used by several threads."""
 
     kind: str
     places: Places = field(default_factory=Places)
@@ -77,7 +84,8 @@ class WarmPool:
     _retirement: threading.Timer | None = None
 
     def prepare(self) -> None:
-        """A request will probably come soon. Returns immediately; the processes are ended after IDLE_S without a call."""
+        """A request will probably come soon. Returns immediately; the processes are ended
+        after IDLE_S without a call."""
         with self._lock:
             self._waiting = [process for process in self._waiting if process.poll() is None]
             if not self._waiting:
@@ -100,8 +108,8 @@ class WarmPool:
     def ask(self, work: Work) -> tuple[int, bytes]:
         """The exit status and the answer of the program.
 
-        Raises TookTooLong after its time; the time that a process started only now takes to load is not counted.
-        Raises Busy when too many are at work, or too many for the user who asks.
+        Raises TookTooLong after its time; the time that a process started only now takes to load is
+        not counted. Raises Busy when too many are at work, or too many for the user who asks.
         """
         with self.places.place():
             return self._asked(work)
@@ -134,7 +142,8 @@ class WarmPool:
             return True
 
     def _take(self) -> subprocess.Popen[bytes] | None:
-        """A waiting process: the one that worked last, because most of it is still in the machine's caches."""
+        """A waiting process: the one that worked last, because most of it is
+        still in the machine's caches."""
         with self._lock:
             while self._waiting:
                 process = self._waiting.pop()

@@ -9,7 +9,8 @@ from django.http import HttpRequest
 
 
 def address_of(request: HttpRequest) -> str:
-    """The client's address: of a trusted proxy the last one it added, never one that the client made up."""
+    """The client's address: of a trusted proxy the last one it added, never
+    one that the client made up."""
     return _chosen(request.headers.get("X-Forwarded-For", ""), request.META.get("REMOTE_ADDR", ""))
 
 
@@ -24,7 +25,8 @@ def _chosen(forwarded: str, remote: str) -> str:
 
 
 def host_of(address: str) -> str:
-    """What one host has for itself: an address of IPv4, the first one of its network of 2**64 addresses of IPv6. Other texts stay as they are.
+    """What one host has for itself: an address of IPv4, the first one of its network of 2**64
+    addresses of IPv6. Other texts stay as they are.
 
     >>> host_of("2001:db8:0:7::1"), host_of("192.0.2.7"), host_of("")
     ('2001:db8:0:7::', '192.0.2.7', '')

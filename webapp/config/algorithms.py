@@ -1,7 +1,10 @@
-"""Which cryptographic algorithms are used, chosen only here (OWASP ASVS 5, 11.2.2): to use another one, put it first.
+"""Which cryptographic algorithms are used, chosen only here (OWASP ASVS 5, 11.2.2): to use
+another one, put it first.
 
-Each stored value has a mark that says what it was made with, so that old and new ones can coexist until `manage.py secrets_rotate` has rewritten
-everything. Passwords: PASSWORD_HASHERS in the settings, which Django rewrites at the next log-in. Signatures of webhooks carry a version too (`v1`).
+Each stored value has a mark that says what it was made with, so that old and new ones can
+coexist until `manage.py secrets_rotate` has rewritten everything. Passwords:
+PASSWORD_HASHERS in the settings, which Django rewrites at the next log-in. Signatures of
+webhooks carry a version too (`v1`).
 """
 
 from __future__ import annotations
@@ -37,7 +40,8 @@ class Cipher(Protocol):
 
 
 class Aes256Gcm:
-    """AES-256 in Galois/Counter Mode (NIST SP 800-38D) with random nonces of 96 bits, under a key derived for this use alone (HKDF-SHA-256)."""
+    """AES-256 in Galois/Counter Mode (NIST SP 800-38D) with random nonces of 96 bits, under a key
+    derived for this use alone (HKDF-SHA-256)."""
 
     mark = "gcm1:"
     NONCE_BYTES = 12
@@ -58,7 +62,8 @@ class Aes256Gcm:
 
 
 class FernetCbc:
-    """AES-128 in CBC mode with HMAC-SHA-256, as secrets were written until November 2026. Only read."""
+    """AES-128 in CBC mode with HMAC-SHA-256, as secrets were written until
+    November 2026. Only read."""
 
     mark = "gAAAA"
 
@@ -84,7 +89,8 @@ def _sha256(text: str) -> str:
 
 
 DIGESTS: tuple[Callable[[str], str], ...] = (_sha256,)
-"""Hashes of random secrets, by which they are looked up: the first writes, all are looked for. With 256 random bits they need no salt."""
+"""Hashes of random secrets, by which they are looked up: the first writes, all are looked for. With
+256 random bits they need no salt."""
 
 
 def digest_of(text: str) -> str:

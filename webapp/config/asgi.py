@@ -1,4 +1,5 @@
-"""The server's entry: pages, API and sockets. Every socket passes the check of its Origin and a log-in, by session or token."""
+"""The server's entry: pages, API and sockets. Every socket passes the check of its Origin and a
+log-in, by session or token."""
 
 import os
 

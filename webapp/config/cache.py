@@ -1,6 +1,8 @@
-"""The cache that limits are counted in: Redis, shared by all processes; while Redis is away, the memory of this process.
+"""The cache that limits are counted in: Redis, shared by all processes; while Redis is away,
+the memory of this process.
 
-Redis may be lost at any time. Limits on log-ins and requests then hold for each process separately: they neither fail open nor fail with an error.
+Redis may be lost at any time. Limits on log-ins and requests then hold for each process separately:
+they neither fail open nor fail with an error.
 """
 
 from __future__ import annotations
@@ -16,11 +18,13 @@ from redis.exceptions import RedisError
 logger = logging.getLogger(__name__)
 
 AWAY_SECONDS = 5.0
-"""After a failure Redis is left alone for this long: with an unreachable host, each attempt costs the time limit of a connection."""
+"""After a failure Redis is left alone for this long: with an unreachable host, each attempt costs
+the time limit of a connection."""
 
 
 class Absence:
-    """Until when the Redis of an address is assumed to be unavailable; shared by the threads of the process."""
+    """Until when the Redis of an address is assumed to be unavailable; shared by
+    the threads of the process."""
 
     def __init__(self) -> None:
         self.until: dict[str, float] = {}

@@ -15,7 +15,8 @@ app.autodiscover_tasks()
 
 @worker_init.connect  # type: ignore[untyped-decorator]
 def check_keys_first(**_: Any) -> None:
-    """A worker whose keys do not fit ends immediately: each delivery would fail later. Celery only logs other exceptions of a signal's receiver."""
+    """A worker whose keys do not fit ends immediately: each delivery would fail later. Celery only
+    logs other exceptions of a signal's receiver."""
     import django
     from django.core.exceptions import ImproperlyConfigured
 

@@ -10,7 +10,8 @@ from django.core.checks import Error, Tags, Warning, register
 
 @register(Tags.security)
 def secret_key_is_given(**_: Any) -> list[Error]:
-    """Sessions signed with a key of one process would end with it and fail in every other process."""
+    """Sessions signed with a key of one process would end with it and fail in every other
+    process."""
     if settings.SECRET_KEY_GIVEN or settings.DEBUG:
         return []
     hint = (

@@ -8,8 +8,8 @@ from webapp.config.settings.storage import session_limits
 
 
 def give_back(**_: Any) -> None:
-    """Closes this thread's connections. Under ASGI each request has a separate thread: a connection that it keeps
-    is never used again, and PostgreSQL runs out of connections."""
+    """Closes this thread's connections. Under ASGI each request has a separate thread: a connection
+    that it keeps is never used again, and PostgreSQL runs out of connections."""
     for connection in connections.all(initialized_only=True):
         if not connection.in_atomic_block:
             connection.close()

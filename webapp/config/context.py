@@ -11,8 +11,9 @@ from webapp.overlays.base_maps import base_map_choices
 
 
 def product(request: HttpRequest) -> dict[str, Any]:
-    """The map's settings for the front end (`{{ map_settings|json_script:"map-settings" }}`), whether this server sends e-mail, and whether the
-    reader sees the audit log (asked only where the page has the navigation)."""
+    """The map's settings for the front end (`{{ map_settings|json_script:"map-settings" }}`),
+    whether this server sends e-mail, and whether the reader sees the audit log (asked only where
+    the page has the navigation)."""
     return {
         "map_settings": {"base_maps": base_map_choices(logged_in=hasattr(request, "user") and request.user.is_authenticated)},
         "mail_is_sent": settings.EMAIL_GIVEN,

@@ -1,7 +1,8 @@
-"""Who may do what in the database: the owner changes its schema, the application its rows, a reader reads what streams and queries found.
+"""Who may do what in the database: the owner changes its schema, the application its rows, a reader
+reads what streams and queries found.
 
-The application must be no owner: then a fault in it can neither change the schema nor rewrite the audit log. Where one role is given for all
-(no DATABASE_OWNER_URL), nothing here does anything.
+The application must be no owner: then a fault in it can neither change the schema nor rewrite the
+audit log. Where one role is given for all (no DATABASE_OWNER_URL), nothing here does anything.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from django.db import transaction
 from psycopg2 import sql
 
 READABLE = ("feeds_", "queries_", "detections_", "jobs_", "alerts_alert")
-"""How the names of tables begin that the reader reads: nothing with secrets, people or what they did."""
+"""How the names of tables begin that the reader reads: nothing with
+secrets, people or what they did."""
 READ_ONLY = ("django_migrations",)
 """Tables that the application only reads."""
 APPENDED = ("audit_entry",)
@@ -42,7 +44,8 @@ def as_owner(connection: Any) -> Iterator[None]:
 
 
 def grant(connection: Any) -> None:
-    """Gives the application's and the reader's role what they need in this database, and nothing else. Needs the owner's connection."""
+    """Gives the application's and the reader's role what they need in this database, and nothing
+    else. Needs the owner's connection."""
     application, reader = settings.DATABASE_APPLICATION_ROLE, settings.DATABASE_READER_ROLE
     if not settings.DATABASE_OWNER or application == settings.DATABASE_OWNER["USER"]:
         return

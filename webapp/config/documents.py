@@ -9,9 +9,11 @@ from django.db import models
 
 
 class DocumentField(models.JSONField):
-    """A JSON object or array stored as PostgreSQL `json`: unlike `jsonb` it keeps the order of keys.
+    """A JSON object or array stored as PostgreSQL `json`: unlike `jsonb`
+    it keeps the order of keys.
 
-    The order carries meaning: the variables of a constraint query name its answers' entities in their order. Not searchable.
+    The order carries meaning: the variables of a constraint query name its answers' entities in
+    their order. Not searchable.
     """
 
     def db_type(self, connection: Any) -> str:

@@ -1,4 +1,5 @@
-"""One shape for everything that goes wrong: `{"faults": [{"pointer": JSON pointer, "message": sentence}]}`."""
+"""One shape for everything that goes wrong:
+`{"faults": [{"pointer": JSON pointer, "message": sentence}]}`."""
 
 from __future__ import annotations
 

@@ -19,7 +19,8 @@ CLIENTS_CLOCK = timedelta(milliseconds=1)
 
 
 def refuse_if_changed(*, seen_at: datetime | None, updated_at: datetime) -> None:
-    """Raises Conflict if something has been changed since the change that a client saw; `seen_at` None: it does not ask."""
+    """Raises Conflict if something has been changed since the change that a client saw;
+    `seen_at` None: it does not ask."""
     if seen_at is not None and updated_at - seen_at >= CLIENTS_CLOCK:
         raise Conflict([Fault("/updated_at", Message("Somebody has changed it meanwhile: load it again before you change it."))])
 

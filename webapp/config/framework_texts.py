@@ -1,4 +1,5 @@
-"""Sentences of Django REST framework and allauth whose German addresses the reader as "du": ours, in the catalogue, take precedence."""
+"""Sentences of Django REST framework and allauth whose German addresses the reader as "du": ours,
+in the catalogue, take precedence."""
 
 from __future__ import annotations
 

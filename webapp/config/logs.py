@@ -1,4 +1,5 @@
-"""How lines of the process's log are written: times in UTC, and each message one line, whatever untrusted text it quotes."""
+"""How lines of the process's log are written: times in UTC, and each message one line, whatever
+untrusted text it quotes."""
 
 from __future__ import annotations
 
@@ -8,11 +9,13 @@ import time
 from typing import Any
 
 TOKEN = re.compile(r"(vdt_[\w-]{4})[\w-]+")
-"""A token of the API. Trackers have theirs in the address, which the log quotes: the part that names it is kept."""
+"""A token of the API. Trackers have theirs in the address, which the log quotes: the
+part that names it is kept."""
 
 
 class OneLine(logging.Formatter):
-    """Control characters of a message are escaped as in Python (`\\n`): input cannot add a line that looks like an entry."""
+    """Control characters of a message are escaped as in Python (`\\n`): input cannot add a line
+    that looks like an entry."""
 
     converter = staticmethod(time.gmtime)
     default_time_format = "%Y-%m-%dT%H:%M:%S"
@@ -23,7 +26,8 @@ class OneLine(logging.Formatter):
         return super().formatMessage(record)
 
     def formatException(self, ei: Any) -> str:
-        """The lines of a trace are moved in: none of them can pass for an entry, though the error quotes what someone sent."""
+        """The lines of a trace are moved in: none of them can pass for an entry, though the error
+        quotes what someone sent."""
         return "\n".join(f"  {_escaped(line)}" for line in super().formatException(ei).splitlines())
 
 

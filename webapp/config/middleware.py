@@ -18,7 +18,8 @@ API_PATHS = ("/api/",)
 
 
 class SecurityHeaders:
-    """Adds the content security policy and related headers to all responses: pages, files, errors."""
+    """Adds the content security policy and related headers to all
+    responses: pages, files, errors."""
 
     def __init__(self, get_response: Next) -> None:
         self.get_response = get_response
@@ -49,10 +50,12 @@ class NoNul:
 
 
 class StaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]
-    """Serves static files. Those of finders are looked up at their first request, so a front end that is rebuilt meanwhile is found too."""
+    """Serves static files. Those of finders are looked up at their first request, so a front end
+    that is rebuilt meanwhile is found too."""
 
     def add_files_from_finders(self) -> None:
-        """Nothing at the start: hundreds of files take longer than a request, and every client of a test starts anew."""
+        """Nothing at the start: hundreds of files take longer than a request, and every
+        client of a test starts anew."""
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         path = request.path_info
@@ -65,7 +68,8 @@ class StaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]
 
 
 class LoginRequired:
-    """Sends users who are not logged in to the log-in page, from every page that is not open on purpose."""
+    """Sends users who are not logged in to the log-in page, from every page
+    that is not open on purpose."""
 
     def __init__(self, get_response: Next) -> None:
         self.get_response = get_response
@@ -73,7 +77,8 @@ class LoginRequired:
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         if request.user.is_authenticated or request.path.startswith(OPEN_PATHS + API_PATHS):
             response = self.get_response(request)
-            # Personal responses are cached nowhere, neither by proxies nor by the browser: after logging out, "back" shows nothing.
+            # Personal responses are cached nowhere, neither by proxies nor by the browser: after
+            # logging out, "back" shows nothing.
             response.headers.setdefault("Cache-Control", "no-store")
             return response
         if request.headers.get("Accept", "").startswith("application/json"):

@@ -1,4 +1,5 @@
-"""What an answer of the API holds, in the OpenAPI document, from the type of the function that makes it."""
+"""What an answer of the API holds, in the OpenAPI document, from the type of
+the function that makes it."""
 
 from __future__ import annotations
 
@@ -117,7 +118,8 @@ def page_of(rows: Any) -> Schema:
 
 
 def with_components(result: Schema, generator: Any, request: Any, public: bool) -> Schema:
-    """A hook of drf_spectacular: schemas with a title become components, for which generated clients have names; all refusals have one form."""
+    """A hook of drf_spectacular: schemas with a title become components, for which generated
+    clients have names; all refusals have one form."""
     components = result["components"].setdefault("schemas", {})
     for name, component in components.items():
         if not name.endswith("Request"):
@@ -140,7 +142,8 @@ def _with_all_required(component: Schema) -> None:
 
 
 def hoisted(value: Any, components: dict[str, Schema]) -> Any:
-    """`value` with references in the place of schemas that have a title; these are put into `components`."""
+    """`value` with references in the place of schemas that have a title; these
+    are put into `components`."""
     if isinstance(value, list):
         return [hoisted(item, components) for item in value]
     if not isinstance(value, dict):

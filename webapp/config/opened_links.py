@@ -1,8 +1,10 @@
-"""Links that open something for anyone who has them: a live view, an invitation, a message's alerts, a new password.
+"""Links that open something for anyone who has them: a live view, an invitation, a
+message's alerts, a new password.
 
-The secret of such a link follows its `#`. Browsers do not send that part: it appears in no log of a server or proxy and in no
-`Referer` (OWASP ASVS 5, 14.2.1). The page that the link leads to sends it once, in a body; what it opens is noted in the session, and the
-page that is then shown has an address without it.
+The secret of such a link follows its `#`. Browsers do not send that part: it appears in no log of
+a server or proxy and in no `Referer` (OWASP ASVS 5, 14.2.1). The page that the link leads to
+sends it once, in a body; what it opens is noted in the session, and the page that is then shown
+has an address without it.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ NOTED = "opened"
 """In the session: until when what is open, by kind and key."""
 MOST_OF_A_KIND = 20
 Opens = Callable[[HttpRequest, str], str]
-"""Notes what a secret opens and gives the address of its page. Raises LinkEnded for a secret that opens nothing."""
+"""Notes what a secret opens and gives the address of its page. Raises LinkEnded for a
+secret that opens nothing."""
 
 
 def link_to(name: str, secret: str) -> str:

@@ -1,4 +1,5 @@
-"""Which user-supplied addresses this installation connects to: public ones, and those in networks that its operator named."""
+"""Which user-supplied addresses this installation connects to: public ones, and those in
+networks that its operator named."""
 
 from __future__ import annotations
 
@@ -13,9 +14,11 @@ from engine.model.messages import Message
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 ALLOCATED = ipaddress.ip_network("2000::/3")
-"""The IPv6 addresses that lead anywhere public: site-local ones and those that represent IPv4 addresses are not among them."""
+"""The IPv6 addresses that lead anywhere public: site-local ones and those that represent IPv4
+addresses are not among them."""
 SPECIAL = [ipaddress.ip_network(text) for text in ("192.0.0.0/24", "192.88.99.0/24", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")]
-"""Special-purpose networks (IANA) inside the public ones: protocols, documentation, and tunnels to IPv4 addresses that were not checked."""
+"""Special-purpose networks (IANA) inside the public ones: protocols, documentation, and tunnels to
+IPv4 addresses that were not checked."""
 
 
 class RefusedAddress(ValueError):
@@ -23,7 +26,8 @@ class RefusedAddress(ValueError):
 
 
 def is_named(text: str) -> bool:
-    """Whether the numeric address is in a network that the operator named; false for a public one. Raises RefusedAddress for all others."""
+    """Whether the numeric address is in a network that the operator named; false for a public one.
+    Raises RefusedAddress for all others."""
     return is_among(text, [ipaddress.ip_network(network) for network in settings.WEBHOOK_NETWORKS], public=settings.PUBLIC_ADDRESSES)
 
 
@@ -50,7 +54,8 @@ _LOOKUPS = ThreadPoolExecutor(4, thread_name_prefix="lookup")
 
 
 def check_host(host: str) -> None:
-    """Raises RefusedAddress when `host`, a name or a number, leads to an address that is not permitted now.
+    """Raises RefusedAddress when `host`, a name or a number, leads to an address
+    that is not permitted now.
 
     What cannot be looked up in time passes: every connection is checked again.
     """

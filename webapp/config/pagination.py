@@ -12,7 +12,8 @@ from webapp.config.boxes import whole
 
 
 class Pages(PageNumberPagination):
-    """Numbered pages for the lists that people make: feeds, regions, queries; `?page=2&page_size=100`."""
+    """Numbered pages for the lists that people make: feeds, regions,
+    queries; `?page=2&page_size=100`."""
 
     page_size = 100
     page_size_query_param = "page_size"
@@ -20,7 +21,8 @@ class Pages(PageNumberPagination):
 
 
 class NewestFirst(CursorPagination):
-    """Cursor pages for tables that grow by themselves: a position in the order stays right while rows are added."""
+    """Cursor pages for tables that grow by themselves: a position in the order stays
+    right while rows are added."""
 
     page_size = 100
     page_size_query_param = "page_size"

@@ -1,6 +1,8 @@
-"""Unknown parameters of addresses are refused: if they were ignored, the answer to a misspelt filter would look like a filtered one.
+"""Unknown parameters of addresses are refused: if they were ignored, the answer to a misspelt
+filter would look like a filtered one.
 
-The OpenAPI document says which ones an address knows, so that what is refused and what is described cannot differ.
+The OpenAPI document says which ones an address knows, so that what is refused and what
+is described cannot differ.
 """
 
 from __future__ import annotations
@@ -20,11 +22,13 @@ from webapp.config.errors import faults_body, pointer_step
 
 ROOT = "api/v1/"
 PART = re.compile(r"\(\?P<\w+>[^)]*\)|<(?:\w+:)?\w+>|\{\w+\}")
-"""A variable part of an address, as written in routes of both kinds and in the OpenAPI document, which renames it."""
+"""A variable part of an address, as written in routes of both kinds and in the OpenAPI
+document, which renames it."""
 
 
 _ONE_AT_A_TIME = Lock()
-"""The generator loads its extensions as it goes, which two threads must not do at the same time: the first requests of a page come together."""
+"""The generator loads its extensions as it goes, which two threads must not do at the same time:
+the first requests of a page come together."""
 
 
 def shape(route: str) -> str:
@@ -33,7 +37,8 @@ def shape(route: str) -> str:
 
 
 def known_parameters() -> Mapping[tuple[str, str], frozenset[str]]:
-    """The parameters of each address of the API, by its shape and method. Takes a second or two, once a process."""
+    """The parameters of each address of the API, by its shape and method. Takes a
+    second or two, once a process."""
     with _ONE_AT_A_TIME:
         return _known_parameters()
 
@@ -50,7 +55,8 @@ def _known_parameters() -> Mapping[tuple[str, str], frozenset[str]]:
 
 
 class KnownParameters:
-    """Answers 400 to a request below /api/v1/ with parameters that its address does not know: each with the one that was meant."""
+    """Answers 400 to a request below /api/v1/ with parameters that its address does not know: each
+    with the one that was meant."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response

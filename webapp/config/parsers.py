@@ -18,7 +18,8 @@ _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 class Json(JSONParser):
-    """JSON with valid texts only: half a character can neither be stored nor sent on, wherever it is in the document."""
+    """JSON with valid texts only: half a character can neither be stored nor sent on,
+    wherever it is in the document."""
 
     def parse(self, stream: Any, media_type: str | None = None, parser_context: Mapping[str, Any] | None = None) -> Any:
         data = stream.read()

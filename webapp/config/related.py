@@ -1,4 +1,5 @@
-"""Lists in a body have a maximum length: each value is checked separately, and each object is looked up."""
+"""Lists in a body have a maximum length: each value is checked separately, and
+each object is looked up."""
 
 from __future__ import annotations
 

@@ -19,7 +19,8 @@ SECOND_FACTOR = ("secret", "seed")
 
 
 def check_keys() -> None:
-    """Raises KeyDoesNotFit, naming what cannot be read, unless the keys open everything that is stored."""
+    """Raises KeyDoesNotFit, naming what cannot be read, unless the keys open
+    everything that is stored."""
     encrypt("a key is given, and is one")
     for model, columns in encrypted_columns():
         for row in _rows(model, columns):
@@ -44,7 +45,8 @@ def check_keys_at_start() -> None:
 
 @transaction.atomic
 def secrets_rotate() -> int:
-    """Encrypts every secret with the first key; returns the number of rows. All or nothing. Raises KeyDoesNotFit."""
+    """Encrypts every secret with the first key; returns the number of rows. All or
+    nothing. Raises KeyDoesNotFit."""
     return sum(_rotate_table(model, columns) for model, columns in encrypted_columns()) + _rotate_factors()
 
 

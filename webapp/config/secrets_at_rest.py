@@ -1,7 +1,9 @@
-"""Secrets in the database are encrypted with keys that are not in it: a copy of the database, or a backup, opens nothing.
+"""Secrets in the database are encrypted with keys that are not in it: a copy of the database,
+or a backup, opens nothing.
 
-VEDETTE_SECRETS_KEYS lists the keys: the first encrypts, all decrypt. To change the key, put a new one first, run `manage.py secrets_rotate`, and
-take the old one out. The same command writes what an older cipher encrypted with the present one (`webapp/config/algorithms.py`).
+VEDETTE_SECRETS_KEYS lists the keys: the first encrypts, all decrypt. To change the key, put a new
+one first, run `manage.py secrets_rotate`, and take the old one out. The same command writes what an
+older cipher encrypted with the present one (`webapp/config/algorithms.py`).
 """
 
 from __future__ import annotations
@@ -76,7 +78,8 @@ def _key(number: int, text: str) -> bytes:
 
 
 class Encrypted(models.Field):  # type: ignore[type-arg]
-    """A column that holds its text encrypted. It cannot be searched: the same text is encrypted differently each time."""
+    """A column that holds its text encrypted. It cannot be searched: the same text is
+    encrypted differently each time."""
 
     def db_type(self, connection: Any) -> str:
         return "text"

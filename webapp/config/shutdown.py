@@ -1,8 +1,9 @@
-"""How the web server stops: it closes all sockets with a code and cancels all requests before the process ends.
+"""How the web server stops: it closes all sockets with a code and cancels all
+requests before the process ends.
 
-Daphne's own looks for an application at each connection that it knows. A request that has just become a socket, or whose body is
-still coming, has none: the loop then raised KeyError, nothing was ended, and all sockets were cut. It also waited for the first
-application alone.
+Daphne's own looks for an application at each connection that it knows. A request that has just
+become a socket, or whose body is still coming, has none: the loop then raised KeyError, nothing was
+ended, and all sockets were cut. It also waited for the first application alone.
 """
 
 from __future__ import annotations

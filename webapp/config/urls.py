@@ -55,7 +55,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", healthz, name="healthz"),
     path("api/schema/", SpectacularAPIView.as_view(), name="api-schema"),
     path("api/v1/", include(api)),
-    # The admin has no log-in and no change of password: they would bypass the limits and the second factor.
+    # The admin has no log-in and no change of password: they would bypass the
+    # limits and the second factor.
     path("admin/login/", admin_login_redirect, name="admin-login"),
     path("admin/password_change/", RedirectView.as_view(pattern_name="account_change_password"), name="admin-password"),
     path("admin/", admin.site.urls),

@@ -1,7 +1,7 @@
 """The engine's sentences in the reader's language (decision 42).
 
-A Message knows its text and its values. One that was stored, or that came out of a child process, is only an English sentence: it is
-recognised by comparing it with the texts of the catalogue.
+A Message knows its text and its values. One that was stored, or that came out of a child process,
+is only an English sentence: it is recognised by comparing it with the texts of the catalogue.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ LONGEST = 4_000
 DEEPEST = 4
 """Stored sentences are looked for within each other up to this depth."""
 LETTERS = 10
-"""A stored sentence is recognised by a text that has at least this many letters besides its values."""
+"""A stored sentence is recognised by a text that has at least this many
+letters besides its values."""
 MEANT = frozenset(["what", "known", "kind", "other", "expected", "needed", "remedy", "why", "reason", "entities", "form", "format"])
 """Values of these names may be our words, too short to be recognised by their letters."""
 

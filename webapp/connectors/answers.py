@@ -1,4 +1,5 @@
-"""Answers of a feed's queries for an outgoing connector: first the stored ones, then each change in the order of the outbox."""
+"""Answers of a feed's queries for an outgoing connector: first the stored ones, then each change
+in the order of the outbox."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ LOOK_S = 5.0
 
 @dataclass(frozen=True)
 class Part:
-    """Records and the offset after them. `seq`: the outbox number reached; `after`: the last key, while stored answers are sent."""
+    """Records and the offset after them. `seq`: the outbox number reached; `after`: the last key,
+    while stored answers are sent."""
 
     records: Sequence[Keyed]
     offset: dict[str, Any]
@@ -36,10 +38,12 @@ def numbers_of(text: str) -> frozenset[int]:
 
 
 def answers_of(connector: Connector, offset: Mapping[str, Any] | None) -> Iterator[Part]:
-    """Never ends; a part is empty when nothing is new. Raises Away while no user with the permission answers for the connector.
+    """Never ends; a part is empty when nothing is new. Raises Away while no user with the
+    permission answers for the connector.
 
-    Stored answers come in the order of their keys, those that were retracted among them: changes made meanwhile have greater numbers than the one
-    noted before, and follow. All stored answers are sent again when changes were deleted before they could be sent.
+    Stored answers come in the order of their keys, those that were retracted among them: changes
+    made meanwhile have greater numbers than the one noted before, and follow. All stored answers
+    are sent again when changes were deleted before they could be sent.
     """
     feed, chosen = connector.feed, numbers_of(connector.settings["queries"])
     at = dict(offset) if offset is not None else _beginning(feed, everything=connector.settings["start"] == "all")
@@ -58,7 +62,8 @@ def _beginning(feed: Feed, *, everything: bool) -> dict[str, Any]:
 
 
 def _permitted(connector: Connector, chosen: frozenset[int]) -> frozenset[int]:
-    """The queries whose answers are sent: those that the user who set it up may see, as long as that user may change the feed."""
+    """The queries whose answers are sent: those that the user who set it up may see, as long as
+    that user may change the feed."""
     person, feed = connector.set_by, connector.feed
     if person is None or not Feed.objects.editable_by(person).filter(pk=feed.pk).exists():
         raise Away(Message("The user who set up this connector may no longer change the feed: a user who may has to save it again."))

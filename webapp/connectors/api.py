@@ -1,5 +1,5 @@
-"""`connectors/`: streams from outside that run into feeds, and answers that go out. Users who see a feed see their status; users who change it set
-them up."""
+"""`connectors/`: streams from outside that run into feeds, and answers that go out. Users who see a
+feed see their status; users who change it set them up."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ NO_PROCESS = Message("The process that runs connectors (manage.py connect) does 
 
 
 class ConnectorSerializer(serializers.ModelSerializer[Connector]):
-    """A connector: `settings` (without the secret ones) and `reading` for users who may change it, and its status for all who see the feed."""
+    """A connector: `settings` (without the secret ones) and `reading` for users who may change it,
+    and its status for all who see the feed."""
 
     feed = FeedNameField()
     settings = serializers.DictField(required=False)
@@ -136,7 +137,8 @@ class ConnectorView(GenericViewSet[Connector]):
         return connectors.filter(feed__name=name) if name else connectors
 
     def editable(self) -> Connector:
-        """The connector of the address. Raises PermissionDenied when it is visible but not the user's to change."""
+        """The connector of the address. Raises PermissionDenied when it is visible but
+        not the user's to change."""
         connector = self.get_object()
         if not getattr(connector, "editable", False):
             raise PermissionDenied(Message("You may see this connector but not change it."))
@@ -205,7 +207,8 @@ class ConnectorView(GenericViewSet[Connector]):
         return Response(services.connector_try(feed=feed, kind=data["kind"], settings=settings, reading=data["reading"]))
 
     def _secrets(self, feed: Feed, pk: int | None, kind: str, settings: dict[str, Any]) -> dict[str, Any]:
-        """The stored secrets of a connector that is tested again in place: users do not type them in again. Raises Refused."""
+        """The stored secrets of a connector that is tested again in place: users do not type them
+        in again. Raises Refused."""
         connector = None if pk is None else Connector.objects.filter(pk=pk, feed=feed, kind=kind).first()
         if connector is None:
             return {}

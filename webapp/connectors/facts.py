@@ -1,4 +1,5 @@
-"""Facts about entities that streams carry beside events (a ship's name, its size), on their way to the registry."""
+"""Facts about entities that streams carry beside events (a ship's name, its size), on
+their way to the registry."""
 
 from __future__ import annotations
 
@@ -15,15 +16,18 @@ from webapp.feeds.models import Feed
 log = logging.getLogger(__name__)
 
 entities_described = Signal()
-"""Sent with `feed` and `facts`: entity to its facts as texts, each time all that is known. The registry is above the feeds, so it listens."""
+"""Sent with `feed` and `facts`: entity to its facts as texts, each time all that is known. The
+registry is above the feeds, so it listens."""
 
 
 class Facts:
-    """The facts of one connector's entities that have not been stored yet; of each entity the newest."""
+    """The facts of one connector's entities that have not been stored yet;
+    of each entity the newest."""
 
     def __init__(self, feed: Feed, kind: SourceKind, reading: Reading | None) -> None:
         self._feed = feed
-        # Facts are of the entities that the kind names: under another reading these are not the feed's.
+        # Facts are of the entities that the kind names: under another reading
+        # these are not the feed's.
         self._fits = kind.reading is not None and reading is not None and list(kind.reading["entity"]) == list(reading.entity)
         self._waiting: dict[str, Mapping[str, str]] = {}
 

@@ -15,7 +15,8 @@ WAITING = 16
 
 
 class GuardedNetwork:
-    """Reaches public addresses and the networks that the operator named; listens on the operator's ports."""
+    """Reaches public addresses and the networks that the operator named;
+    listens on the operator's ports."""
 
     def address(self, host: str, port: int) -> str:
         if any(ord(sign) <= 32 or ord(sign) > 126 for sign in host):

@@ -1,4 +1,5 @@
-"""Records of a stream as a feed's rows: read as a `Reading` says, checked like rows of files and requests, the others dead letters."""
+"""Records of a stream as a feed's rows: read as a `Reading` says, checked like rows of files and
+requests, the others dead letters."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ CELL_CHARACTERS = 10_000
 
 
 def reading_for(document: dict[str, Any], kind: SourceKind, feed: EngineFeed) -> Reading | None:
-    """How the records of a kind become rows of the feed: as `document` says, as the kind says, or as rows of requests do (null). Raises Refused."""
+    """How the records of a kind become rows of the feed: as `document` says, as the kind says, or
+    as rows of requests do (null). Raises Refused."""
     if document:
         return _checked(reading_of({**document, "kind": "json"}), feed)
     if kind.reading is not None:
@@ -31,7 +33,8 @@ def reading_for(document: dict[str, Any], kind: SourceKind, feed: EngineFeed) ->
 
 
 def own_reading(document: Mapping[str, Any], columns: Sequence[str], feed: EngineFeed) -> Reading:
-    """For a protocol that defines the meaning of its records; those of its `columns` that the feed has become attributes. Raises Refused."""
+    """For a protocol that defines the meaning of its records; those of its `columns` that the feed
+    has become attributes. Raises Refused."""
     attributes = [{"source": name, "name": name, "type": str(type_)} for name, type_ in feed.columns.items() if name in columns]
     return _checked(reading_of({**document, "kind": "json", "attributes": attributes}), feed)
 

@@ -1,4 +1,5 @@
-"""The connectors of all feeds, in and out, each in a thread: started, watched, restarted with growing pauses, and ended when changed or disabled."""
+"""The connectors of all feeds, in and out, each in a thread: started, watched, restarted with
+growing pauses, and ended when changed or disabled."""
 
 from __future__ import annotations
 
@@ -146,7 +147,8 @@ class Run(threading.Thread):
         return Connector.objects.filter(pk=self.connector.pk, revision=self.connector.revision).values_list("offset", flat=True).first()
 
     def _send(self, kind: SinkKind) -> None:
-        """Sends answers until `over`. Answers written but not recorded when the process dies are written again."""
+        """Sends answers until `over`. Answers written but not recorded when the
+        process dies are written again."""
         connector = self.connector
         offset = self._offset()
         with closing(kind.open(settings_of(connector), GuardedNetwork(), f"{connector.feed.name}-{connector.pk}")) as sink:
@@ -193,7 +195,8 @@ class Run(threading.Thread):
         raise Away(Message("The stream ended."))
 
     def _deliver(self, source: Source, batch: Batch, piece: Piece) -> None:
-        """Stores the rows, however long that takes: the other side waits meanwhile. Stored messages are acknowledged."""
+        """Stores the rows, however long that takes: the other side waits meanwhile. Stored
+        messages are acknowledged."""
         self._deliveries += 1
         key = f"connector-{self.connector.pk}-{self._identity}-{self._deliveries}"
         delivery = Delivery(piece.rows, piece.dead(), f"connector:{self.connector.name}", key, self._identity, reached(self.connector, batch))
@@ -251,7 +254,8 @@ class Run(threading.Thread):
         give_back()
 
     def _pause(self, error: str) -> None:
-        """Waits twice as long after each failure, with jitter, so that not all connectors return at once."""
+        """Waits twice as long after each failure, with jitter, so that not all
+        connectors return at once."""
         seconds = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(self._failures - 1, 10)) * random.uniform(0.8, 1.2)  # noqa: S311  no secret
         now = timezone.now()
         self._report(

@@ -62,9 +62,11 @@ def settings_of(connector: Connector) -> dict[str, Any]:
 
 
 def check_hosts(kind: Kind, settings: Mapping[str, Any]) -> None:
-    """Raises Refused if a host in the settings leads to an address that this installation does not connect to.
+    """Raises Refused if a host in the settings leads to an address that this
+    installation does not connect to.
 
-    What is not known now, or is malformed, passes: it is looked up and checked again at each connection.
+    What is not known now, or is malformed, passes: it is looked up and checked
+    again at each connection.
     """
     faults = Faults()
     for name, host in _hosts(kind, settings):
@@ -114,7 +116,8 @@ def connector_create(
 
 @transaction.atomic
 def connector_update(*, connector: Connector, settings: Mapping[str, Any] | None = None, set_by: User | None = None, **changes: Any) -> Connector:
-    """Changes what is given; secret settings that are left out stay. Another address or topic starts again, without an offset. Raises Refused.
+    """Changes what is given; secret settings that are left out stay. Another address or topic
+    starts again, without an offset. Raises Refused.
 
     `set_by`: the user who gives the settings.
     """
@@ -146,7 +149,8 @@ def connector_delete(*, connector: Connector) -> None:
 
 
 def kept_secrets(kind: Kind, before: Mapping[str, Any], submitted: Mapping[str, Any]) -> dict[str, Any]:
-    """The stored secrets that are not typed in again. Raises Refused if they would now be sent elsewhere: only their author knows them."""
+    """The stored secrets that are not typed in again. Raises Refused if they would now be sent
+    elsewhere: only their author knows them."""
     hidden = [one for one in kind.fields if one.type is FieldType.SECRET and _applies(one, kind, submitted)]
     kept = {one: before[one.name] for one in hidden if before.get(one.name) and one.name not in submitted}
     directing = [one for one in kind.fields if one.directs] or [one for one in kind.fields if one.type is not FieldType.SECRET]
@@ -159,7 +163,8 @@ def kept_secrets(kind: Kind, before: Mapping[str, Any], submitted: Mapping[str, 
 
 
 def checked_settings(kind: Kind, submitted: Mapping[str, Any]) -> dict[str, Any]:
-    """All settings of a kind, with the defaults of those that are not given or mean nothing. Raises Refused with pointers below /settings."""
+    """All settings of a kind, with the defaults of those that are not given or mean nothing. Raises
+    Refused with pointers below /settings."""
     faults, checked = Faults(), {}
     known = {one.name: one for one in kind.fields}
     for name in submitted:
@@ -248,7 +253,8 @@ class RefusedRecord(TypedDict):
 
 
 class Meaning(TypedDict):
-    """The rows that records become by `reading`, a guess where none was given; `faults`: those of the reading."""
+    """The rows that records become by `reading`, a guess where none was given;
+    `faults`: those of the reading."""
 
     columns: list[str]
     reading: dict[str, Any]
@@ -265,7 +271,8 @@ class Trial(Meaning):
 
 
 def connector_try(*, feed: Feed, kind: str, settings: Mapping[str, Any], reading: Mapping[str, Any]) -> Trial:
-    """Connects, takes the first records, and shows the rows they would become; nothing is stored, or sent. Takes TRIAL_S at most. Raises Refused."""
+    """Connects, takes the first records, and shows the rows they would become; nothing is stored,
+    or sent. Takes TRIAL_S at most. Raises Refused."""
     chosen = kind_of(kind)
     checked = checked_settings(chosen, settings)
     if not _trials.acquire(blocking=False):

@@ -1,4 +1,5 @@
-"""The texts of protocols in the reader's language: titles, fields, guarantees. The engine has them in English only."""
+"""The texts of protocols in the reader's language: titles, fields, guarantees. The engine
+has them in English only."""
 
 from __future__ import annotations
 

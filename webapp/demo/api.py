@@ -56,7 +56,8 @@ class ScoresView(APIView):
 
 
 class SampleSerializer(serializers.Serializer[Any]):
-    """Which sample, for which team, and from which uploaded file if the sample's own file is not on this server."""
+    """Which sample, for which team, and from which uploaded file if the sample's own
+    file is not on this server."""
 
     name = serializers.CharField(max_length=63)
     team = serializers.IntegerField(required=False, allow_null=True, default=None)
@@ -87,7 +88,8 @@ class SampleView(TypedDict):
 
 
 class SampleRow(TimeRangeRead):
-    """A recording, or a simulated world (`live`), to start with. `here`: its rows are on this server; otherwise `file` has to be uploaded."""
+    """A recording, or a simulated world (`live`), to start with. `here`: its rows are on this
+    server; otherwise `file` has to be uploaded."""
 
     name: str
     title: str

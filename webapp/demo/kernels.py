@@ -1,5 +1,5 @@
-"""Compiles the engine's kernels once, at set-up: `python -m webapp.demo.kernels`. They are kept beside their modules, or where
-NUMBA_CACHE_DIR says.
+"""Compiles the engine's kernels once, at set-up: `python -m webapp.demo.kernels`. They are kept
+beside their modules, or where NUMBA_CACHE_DIR says.
 
 Otherwise the first job after set-up would compile them while users wait.
 """
@@ -22,11 +22,13 @@ from webapp.demo.simulation.worlds import WORLDS
 
 AT_MS = 1_763_700_000_000
 MINUTE_MS, MINUTES = 60_000, 10
-"""As long as it takes until a query of each family has answered: the kernels that make an answer are compiled with the first one."""
+"""As long as it takes until a query of each family has answered: the kernels that make an answer
+are compiled with the first one."""
 
 
 def compile_for(name: str) -> None:
-    """Every kernel that the demo feed `name` needs, by evaluating some minutes of it, with restarts after the first and in the middle."""
+    """Every kernel that the demo feed `name` needs, by evaluating some minutes of it, with restarts
+    after the first and in the middle."""
     scenario = read_scenario(name)
     feed, queries, stamper = scenario.engine_feed(), scenario.registered(), Stamper()
     evaluator = GraphEvaluator.local(feed, queries)

@@ -1,7 +1,9 @@
-"""Samples to start with: a recording, or some minutes of a demo world, that becomes a feed with regions and queries in one step.
+"""Samples to start with: a recording, or some minutes of a demo world, that becomes a feed with
+regions and queries in one step.
 
-fixtures/samples/samples.json says what there is. Some real recordings lie beside it; the others are no part of the project: they are taken from
-`VEDETTE_DATA`, or the user uploads them. All are loaded like uploaded files, so users can do the same with their own files.
+fixtures/samples/samples.json says what there is. Some real recordings lie beside it; the others are
+no part of the project: they are taken from `VEDETTE_DATA`, or the user uploads them. All are loaded
+like uploaded files, so users can do the same with their own files.
 """
 
 from __future__ import annotations
@@ -43,11 +45,13 @@ VIEW_KEYS = ("view", "lateness")
 
 @dataclass(frozen=True)
 class Sample:
-    """A recording or simulated minutes. Texts are English; `in_words` translates them. `queries` are as `query_register` takes them.
+    """A recording or simulated minutes. Texts are English; `in_words` translates them. `queries`
+    are as `query_register` takes them.
 
-    A real one has its `file`, shipped or below the folder of recordings, its first and last time (ISO 8601), a licence and an origin, and what
-    the live page shows of it at first: a `window` of time, the instant `at`, and the `map`'s centre and zoom. A simulated one says in `made`
-    which world, how long, and which of its places and entities.
+    A real one has its `file`, shipped or below the folder of recordings, its first and last time
+    (ISO 8601), a licence and an origin, and what the live page shows of it at first: a `window` of
+    time, the instant `at`, and the `map`'s centre and zoom. A simulated one says in `made` which
+    world, how long, and which of its places and entities.
     """
 
     name: str
@@ -64,7 +68,8 @@ class Sample:
     made: Mapping[str, Any] = field(default_factory=dict)
 
     def in_words(self) -> Sample:
-        """The same with title, description and queries in the present language. Names of regions stay: queries name them."""
+        """The same with title, description and queries in the present language. Names of
+        regions stay: queries name them."""
         queries = [query | {key: translated(query[key]) for key in ("name", "description") if key in query} for query in self.queries]
         return replace(self, title=translated(self.title), about=translated(self.about), queries=queries)
 
@@ -106,8 +111,8 @@ def _is_wanted(place: Place, tags: list[str] | None) -> bool:
 
 @transaction.atomic
 def sample_load(*, name: str, user: User, team: Team | None, uploaded: Upload | None = None) -> Upload:
-    """Makes a feed of the sample, with its regions and queries, and has its rows loaded: those of the file `uploaded`, or the sample's own. Raises
-    Refused."""
+    """Makes a feed of the sample, with its regions and queries, and has its rows loaded: those of
+    the file `uploaded`, or the sample's own. Raises Refused."""
     samples = {sample.name: sample for sample in all_samples()}
     if name not in samples:
         raise refuse("/name", unknown_name(name, samples, what=Message("sample")))
@@ -123,13 +128,15 @@ def sample_load(*, name: str, user: User, team: Team | None, uploaded: Upload | 
     try:
         return _load(sample, upload, user, team)
     except BaseException:
-        # The row goes with the transaction, and with it what the quota of files counts: the file must not stay.
+        # The row goes with the transaction, and with it what the quota of files
+        # counts: the file must not stay.
         shutil.rmtree(folder_of(upload), ignore_errors=True)
         raise
 
 
 def _load_given(sample: Sample, upload: Upload, user: User, team: Team | None) -> Upload:
-    """Raises Refused with pointers to the file where it does not fit: it stays, and can be loaded by hand."""
+    """Raises Refused with pointers to the file where it does not fit: it stays,
+    and can be loaded by hand."""
     if sample.made:
         raise refuse("/upload", Message("A simulated sample takes no file."))
     try:
@@ -144,7 +151,8 @@ def _load(sample: Sample, upload: Upload, user: User, team: Team | None) -> Uplo
     inspected = inspect(file_of(upload), upload.name, {})
     made = bool(sample.made)
     view = {key: value for key, value in read_scenario(sample.made["world"]).feed.items() if key in VIEW_KEYS} if made else {}
-    # A history is loaded in the order of time: answers that waited for late rows would miss its end.
+    # A history is loaded in the order of time: answers that waited for
+    # late rows would miss its end.
     values = {
         "name": _free_name(sample.name),
         "title": sample.title,

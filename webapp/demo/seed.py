@@ -1,4 +1,5 @@
-"""The demo: users, feeds, regions, queries and the simulators' token. Everything may be seeded again and again."""
+"""The demo: users, feeds, regions, queries and the simulators' token. Everything may
+be seeded again and again."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ TOKEN_TITLE = "Demo simulators"  # noqa: S105
 
 @transaction.atomic
 def seed_users(password: str | None, admin_password: str | None) -> User:
-    """The demo's analyst, its administrator and their team; the analyst. The passwords are for users that are new.
+    """The demo's analyst, its administrator and their team; the analyst. The passwords
+    are for users that are new.
 
     Raises ValueError when a user is new and there is no password for them.
     """
@@ -62,7 +64,8 @@ def _give(user: User, password: str) -> None:
 
 
 def seed_feed(name: str, analyst: User) -> Feed:
-    """One demo feed with its regions and queries; those that are there are left as they are, edited or not."""
+    """One demo feed with its regions and queries; those that are there are left
+    as they are, edited or not."""
     scenario = read_scenario(name)
     team = Team.objects.get(name=TEAM)
     with transaction.atomic():
@@ -97,7 +100,8 @@ def _seed_queries(feed: Feed, analyst: User, team: Team, queries: list[dict[str,
 
 
 def seed_token(analyst: User) -> Path | None:
-    """Keeps a token for the simulators in `var`, unless the one kept is still good. Where it was written, if it was."""
+    """Keeps a token for the simulators in `var`, unless the one kept is still good. Where
+    it was written, if it was."""
     kept = token_kept(TOKEN)
     if kept is not None and token_authenticate(kept, Scope.INGEST) is not None:
         return None
@@ -106,7 +110,8 @@ def seed_token(analyst: User) -> Path | None:
 
 
 def seed(*, password: str | None, admin_password: str | None, feeds: bool = True) -> list[Feed]:
-    """All of it; without `feeds` the users and their team alone. Raises ValueError without a password for new users."""
+    """All of it; without `feeds` the users and their team alone. Raises ValueError without
+    a password for new users."""
     analyst = seed_users(password, admin_password)
     if not feeds:
         return []

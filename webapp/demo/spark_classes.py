@@ -1,4 +1,5 @@
-"""Has a JVM write Spark's classes to a file, once, at set-up: `python -m webapp.demo.spark_classes`. See engine/runtime/spark_classes.py."""
+"""Has a JVM write Spark's classes to a file, once, at set-up:
+`python -m webapp.demo.spark_classes`. See engine/runtime/spark_classes.py."""
 
 from __future__ import annotations
 

@@ -52,7 +52,8 @@ class ScoreFields(TypedDict):
 
 @dataclass(frozen=True)
 class Score:
-    """`found` of the `happened` things were reported; `right` of the `reported` answers are about something that happened."""
+    """`found` of the `happened` things were reported; `right` of the `reported` answers are
+    about something that happened."""
 
     happened: int
     found: int
@@ -84,10 +85,12 @@ class ScoreRow(TimeRange, ScoreFields):
 
 
 def truth_scores(*, feed: Feed, user: AnyUser, span_ms: int) -> list[ScoreRow]:
-    """A score for each demo query on the last `span_ms` of the feed; empty for a feed that is not of the demo or has no answers yet.
+    """A score for each demo query on the last `span_ms` of the feed; empty for a feed that is not
+    of the demo or has no answers yet.
 
-    Only what lies between the feed's beginning and its watermark counts: of the rest nothing can be known yet. Nor does what was missed while the
-    world was not sent: queries cannot report what no row shows them.
+    Only what lies between the feed's beginning and its watermark counts: of the rest nothing
+    can be known yet. Nor does what was missed while the world was not sent: queries cannot
+    report what no row shows them.
     """
     head = feed_head(feed)
     if feed.name not in WORLDS or head is None or head["watermark"] is None:
@@ -97,7 +100,8 @@ def truth_scores(*, feed: Feed, user: AnyUser, span_ms: int) -> list[ScoreRow]:
     begin = max(end - span_ms, round(feed.created_at.timestamp() * 1000) + SLACK_MS)
     if begin >= end:
         return []
-    # A page asks every 15 s; the queries' specifications, regions and stops are not needed, and most of the cost of a list of hundreds.
+    # A page asks every 15 s; the queries' specifications, regions and stops are not needed, and
+    # most of the cost of a list of hundreds.
     queries = dict(query_list(user=user).filter(feed=feed).prefetch_related(None).values_list("name", "pk"))
     truth_events = [one for one in place.truth(begin, end) if one.start >= begin and one.end + SLACK_MS <= end]
     silent = cache(partial(pauses, feed, begin, end))
@@ -118,7 +122,8 @@ def truth_scores(*, feed: Feed, user: AnyUser, span_ms: int) -> list[ScoreRow]:
 
 
 def pauses(feed: Feed, begin: int, end: int) -> list[Span]:
-    """The spans between `begin` and `end` in which the feed got no row for PAUSE_MS and more, in order."""
+    """The spans between `begin` and `end` in which the feed got no row for
+    PAUSE_MS and more, in order."""
     rows = log_of(feed).tail(begin, end, lateness=feed.lateness, columns=["event", "t", "clock"])
     times = accepted(feed, rows).column("t").to_numpy() if rows.num_rows else np.empty(0, np.int64)
     edges = np.sort(np.concatenate([[begin, end], times]).astype(np.int64))
@@ -137,8 +142,9 @@ def compare(
     reported: Iterable[Detection],
     silent: Callable[[], Sequence[Span]] = nothing_silent,
 ) -> Score:
-    """`happened` must be reported, unless it touches one of the `silent` spans, which are read when something was not reported; an answer is right
-    when it speaks of any of `everything`, settled or not."""
+    """`happened` must be reported, unless it touches one of the `silent` spans, which are
+    read when something was not reported; an answer is right when it speaks of any of
+    `everything`, settled or not."""
     reported = list(reported)
     unseen = [one for one in happened if not any(is_about(answer, one) for answer in reported)]
     missed = tuple(one for one in unseen if all(one.end < begin or end < one.start for begin, end in silent()))

@@ -1,1 +1,2 @@
-"""Stored answers, the outbox that carries them to browsers, and the one transaction that writes both."""
+"""Stored answers, the outbox that carries them to browsers, and the one
+transaction that writes both."""

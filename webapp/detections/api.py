@@ -37,13 +37,16 @@ ORDERS = {"-start": ("-begun", "-key"), "start": ("begun", "key")}
 
 
 class DetectionPages:
-    """By time: newest first, or oldest first with `order=start`. A cursor is the (start, key) of the last answer of the page before.
+    """By time: newest first, or oldest first with `order=start`. A cursor is the (start, key) of
+    the last answer of the page before.
 
-    DRF's cursor counts within answers of one start, which may be many, and repeats some when others come between.
+    DRF's cursor counts within answers of one start, which may be many, and repeats some
+    when others come between.
     """
 
     def paginate(self, parts: list[QuerySet[Detection]], request: Request) -> list[Detection]:
-        """A page of at most `page_size` (100, at most 1000) of `detection_parts`. Raises ValidationError for a cursor that is none."""
+        """A page of at most `page_size` (100, at most 1000) of `detection_parts`. Raises
+        ValidationError for a cursor that is none."""
         self.request = request
         size = min(max(whole(request.query_params.get("page_size"), "page_size") or PAGE_SIZE, 1), LARGEST_PAGE)
         ascending, cursor = request.query_params.get("order") == "start", request.query_params.get("cursor")
@@ -90,7 +93,8 @@ class FormatOfFile(DefaultContentNegotiation):
 
 
 class AnswerCounts(TimeRange):
-    """`counts`: by query and kind, [number of the bucket, answers that begin in it], without empty buckets of `width`."""
+    """`counts`: by query and kind, [number of the bucket, answers that begin in it], without
+    empty buckets of `width`."""
 
     width: int
     counts: dict[str, dict[str, list[Annotated[list[int], Length(2)]]]]
@@ -149,7 +153,8 @@ def visible_queries(request: Request, feed: Feed | None) -> list[int]:
 
 
 def asked_for(request: Request) -> dict[str, Any]:
-    """What the address asks for, for `detection_list`. Raises ValidationError, and NotFound for a feed that is not the user's to see."""
+    """What the address asks for, for `detection_list`. Raises ValidationError, and NotFound for a
+    feed that is not the user's to see."""
     parameters = request.query_params
     name = parameters.get("feed")
     feed = feed_get(user=person(request), name=name) if name else None
@@ -176,7 +181,8 @@ class Gone(APIException):
 
 
 def changes_asked_for(request: Request) -> Changes:
-    """What has changed after a number. Raises ValidationError, NotFound, and Gone when not all of it is kept any more."""
+    """What has changed after a number. Raises ValidationError, NotFound, and Gone when not
+    all of it is kept any more."""
     parameters = request.query_params
     after = whole(parameters.get("after"), "after")
     feed = feed_get(user=person(request), name=parameters.get("feed") or "")

@@ -1,7 +1,8 @@
-"""Answers followed one change after the other: what was asserted, revised and retracted after a number, each once and in order.
+"""Answers followed one change after the other: what was asserted, revised and retracted after a
+number, each once and in order.
 
-The outbox is numbered for each feed without gaps in the order of the commits, so a reader who has read up to a number has missed nothing
-before it and gets nothing twice.
+The outbox is numbered for each feed without gaps in the order of the commits, so a reader who has
+read up to a number has missed nothing before it and gets nothing twice.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ class Wanted:
 
 
 class ChangedDetectionRow(DetectionRow):
-    """An answer as a change asserted (`weight` 1) or retracted it (-1); `seq`: the number of the change."""
+    """An answer as a change asserted (`weight` 1) or retracted it (-1); `seq`:
+    the number of the change."""
 
     seq: int
 
@@ -60,7 +62,8 @@ class Changes(TypedDict):
 
 
 def changes_after(*, feed_id: int, seq: int, wanted: Wanted, size: int) -> Changes:
-    """`results`: the changes of the numbers after `seq` up to the answer's own `seq`, about `size` of them; `more`: ask again at once.
+    """`results`: the changes of the numbers after `seq` up to the answer's own `seq`, about `size`
+    of them; `more`: ask again at once.
 
     The changes of one number stay together, so a page may be larger. Raises NoSuchNumber, NotKept.
     """

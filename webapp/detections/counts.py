@@ -1,4 +1,5 @@
-"""How many answers of the queries' newest versions begin when, exactly, of spans from seconds to years."""
+"""How many answers of the queries' newest versions begin when, exactly, of
+spans from seconds to years."""
 
 from __future__ import annotations
 
@@ -11,10 +12,11 @@ from typing import Any
 from django.db import connection
 
 WIDTHS = (60_000, 600_000, 3_600_000)
-"""Widths that are stored (`AnswerCount`); narrower buckets are counted from the answers, wider ones summed up."""
+"""Widths that are stored (`AnswerCount`); narrower buckets are counted from the
+answers, wider ones summed up."""
 MOST_COARSER = 3
-"""Buckets may become at most this many times as wide as requested, so that they can be summed from a stored width: six hours in 400 buckets would
-otherwise read three hundred thousand answers."""
+"""Buckets may become at most this many times as wide as requested, so that they can be summed from
+a stored width: six hours in 400 buckets would otherwise read three hundred thousand answers."""
 
 _READY = """
 SELECT query_id, kind, (bucket - %(from)s) / %(width)s AS place, count AS found FROM detections_count counted
@@ -28,7 +30,8 @@ JOIN queries_query q ON q.id = query_id AND q.version = counted.version
 WHERE counted.feed_id = %(feed)s AND weight = 1 AND start >= %(from)s AND start < %(to)s AND query_id = ANY(%(queries)s)
 GROUP BY 1, 2, 3
 """
-# PostgreSQL writes the hundred thousand pairs of a day in a fraction of the time that Python takes to read and write them.
+# PostgreSQL writes the hundred thousand pairs of a day in a fraction of the time that Python
+# takes to read and write them.
 _AS_JSON = """
 SELECT query_id, kind, '[' || string_agg('[' || place || ',' || found || ']', ',') || ']' FROM ({rows}) AS stretches
 GROUP BY 1, 2 ORDER BY 1, 2
@@ -36,9 +39,11 @@ GROUP BY 1, 2 ORDER BY 1, 2
 
 
 def answer_counts(*, feed_id: int, query_ids: Sequence[int], from_t: int, to_t: int, buckets: int) -> str:
-    """`{from, to, width, counts}` as JSON: about `buckets` buckets of `width` from `from` on that cover `[from_t, to_t)`.
+    """`{from, to, width, counts}` as JSON: about `buckets` buckets of `width` from `from` on
+    that cover `[from_t, to_t)`.
 
-    `counts` is `{query: {kind: [[number of the bucket, answers that begin in it], ...]}}`, in no order, without empty buckets.
+    `counts` is `{query: {kind: [[number of the bucket, answers that begin in it], ...]}}`, in no
+    order, without empty buckets.
     """
     width = max(1, -(-(to_t - from_t) // buckets))
     kept = next((kept for kept in reversed(WIDTHS) if kept <= MOST_COARSER * width), None)

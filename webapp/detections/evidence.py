@@ -50,7 +50,8 @@ def detection_find(*, user: AnyUser, key: bytes, feed: str | None = None) -> Det
 
 
 def detection_with_tracks(*, feed: Feed, key: bytes, until: int | None = None) -> DetectionWithTracks | None:
-    """Null when retention took the answer. `until` is used as the end of an answer that has none."""
+    """Null when retention took the answer. `until` is used as the end of an answer that has
+    none."""
     detection = detection_get(feed=feed, key=key)
     if detection is None:
         return None
@@ -68,9 +69,11 @@ def tracks_around(*, feed: Feed, detection: Detection, until: int | None = None)
 
 
 def answers_behind(*, user: AnyUser, detection: Detection) -> list[AnswerBehind]:
-    """The upstream answers from which `detection` was derived, as far as `user` may see them, newest last: each may have upstream answers.
+    """The upstream answers from which `detection` was derived, as far as `user` may see them,
+    newest last: each may have upstream answers.
 
-    Rules name no events: of their answers, those are given that share an entity and happened in the interval or at its beginning.
+    Rules name no events: of their answers, those are given that share an entity and happened in the
+    interval or at its beginning.
     """
     own = QueryVersion.objects.filter(query=detection.query_id, version=detection.version).first()
     if own is None:

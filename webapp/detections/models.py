@@ -13,11 +13,13 @@ from webapp.queries.models import Query
 
 
 class Detection(models.Model):
-    """One fact that a query asserted. The table is partitioned by `start` (`webapp.detections.partitions`).
+    """One fact that a query asserted. The table is partitioned by `start`
+    (`webapp.detections.partitions`).
 
-    `key` is the natural key (`engine.sinks.keys`); `end` null: it still holds; `weight` 1, or 0 once retracted; `backfill`: found
-    in history when the query joined; `seq` is the outbox number it was last pushed under. No foreign keys in the database: millions
-    of rows a day pay for each one, and rows are written by the job alone.
+    `key` is the natural key (`engine.sinks.keys`); `end` null: it still holds; `weight` 1, or 0
+    once retracted; `backfill`: found in history when the query joined; `seq` is the outbox number
+    it was last pushed under. No foreign keys in the database: millions of rows a day pay for each
+    one, and rows are written by the job alone.
     """
 
     pk = models.CompositePrimaryKey("feed_id", "key", "start")
@@ -47,8 +49,8 @@ class Detection(models.Model):
 class AnswerCount(models.Model):
     """How many answers of a version of a query, of one kind, begin in `[bucket, bucket + width)`.
 
-    Kept by triggers of the detections table, for widths of a minute and an hour. Retracted answers do not count. Widths are in the feed's unit,
-    whatever it is.
+    Kept by triggers of the detections table, for widths of a minute and an hour. Retracted answers
+    do not count. Widths are in the feed's unit, whatever it is.
     """
 
     pk = models.CompositePrimaryKey("feed_id", "width", "bucket", "query_id", "version", "kind")
@@ -68,7 +70,8 @@ class AnswerCount(models.Model):
 
 
 class JsonAsWritten(models.JSONField):
-    """JSON that the database stores as text: it is read as often as it is written, and never searched.
+    """JSON that the database stores as text: it is read as often as it is
+    written, and never searched.
 
     Measured for an answer: 5.8 µs instead of 10 µs to be stored.
     """
@@ -84,7 +87,8 @@ class JsonAsWritten(models.JSONField):
 class Outbox(models.Model):
     """The changes for browsers, numbered without gaps for each feed in the order of the commits.
 
-    `payload` is `{"detections": [...], "alerts": [...]}` as ARCHITECTURE.md, WebSocket, describes them.
+    `payload` is `{"detections": [...], "alerts": [...]}` as ARCHITECTURE.md,
+    WebSocket, describes them.
     """
 
     pk = models.CompositePrimaryKey("feed_id", "seq")

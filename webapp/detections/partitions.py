@@ -1,8 +1,10 @@
-"""Partitions of the detections table by `start`: one for each span of SPAN time units (a week on a feed in milliseconds).
+"""Partitions of the detections table by `start`: one for each span of SPAN time units (a week
+on a feed in milliseconds).
 
-They are made when the first row of a span is about to be stored. Times outside FIRST..LAST (a feed of ticks may hold any integer) share one
-partition at either end, so that wild times cannot create any number of partitions. Functions in the database make and drop them
-(migration 0002): they belong to the owner of the tables, and the application's role may not change the schema otherwise.
+They are made when the first row of a span is about to be stored. Times outside FIRST..LAST (a feed
+of ticks may hold any integer) share one partition at either end, so that wild times cannot create
+any number of partitions. Functions in the database make and drop them (migration 0002): they belong
+to the owner of the tables, and the application's role may not change the schema otherwise.
 """
 
 from __future__ import annotations
@@ -13,18 +15,22 @@ from django.db import connection, transaction
 
 SPAN = 7 * 86_400_000
 FIRST, LAST = -1_100, 7_800
-"""Spans with separate partitions: years 1948 to 2119 on a feed in milliseconds. The functions in the database contain all three numbers."""
+"""Spans with separate partitions: years 1948 to 2119 on a feed in milliseconds. The functions in
+the database contain all three numbers."""
 
 
 def span_of(start: int) -> int:
-    """The number of the partition for `start`: floor(start / SPAN), held within FIRST - 1 and LAST + 1."""
+    """The number of the partition for `start`: floor(start / SPAN), held
+    within FIRST - 1 and LAST + 1."""
     return min(max(start // SPAN, FIRST - 1), LAST + 1)
 
 
 def partitions_ensure(spans: Iterable[int]) -> None:
-    """Creates missing partitions in separate transactions. Safe to call from several processes at once.
+    """Creates missing partitions in separate transactions. Safe to call from
+    several processes at once.
 
-    Existing partitions are looked up each time: another process may have dropped one with its last rows.
+    Existing partitions are looked up each time: another process may have
+    dropped one with its last rows.
     """
     wanted = sorted(set(spans))
     with connection.cursor() as cursor:

@@ -25,9 +25,11 @@ ALERTS_AT_ONCE = 1_000
 
 
 def feed_delete(*, feed: Feed, user: User) -> None:
-    """Removes a feed with everything stored about it, its log too. Raises Refused while queries that `user` may change are registered on it.
+    """Removes a feed with everything stored about it, its log too. Raises Refused while queries
+    that `user` may change are registered on it.
 
-    Other users' queries end with the feed: otherwise their owners could block the removal, and the error would reveal their names.
+    Other users' queries end with the feed: otherwise their owners could block the removal, and the
+    error would reveal their names.
     """
     _check_unwatched(feed, user)
     _thin_out(feed)
@@ -52,7 +54,8 @@ def _check_unwatched(feed: Feed, user: User) -> None:
 
 
 def _thin_out(feed: Feed) -> None:
-    """Large tables come first: while the head row is locked the feed's batch waits, and with it the job's other feeds."""
+    """Large tables come first: while the head row is locked the feed's batch waits, and with
+    it the job's other feeds."""
     detections_forget(feed_id=feed.pk)
     while alerts := list(feed.alerts.values_list("pk", flat=True)[:ALERTS_AT_ONCE]):
         with transaction.atomic():
@@ -62,10 +65,12 @@ def _thin_out(feed: Feed) -> None:
 
 
 def _lock(feed: Feed) -> None:
-    """Locks the rows that writers of the feed lock, in the same order and before anything is deleted, which prevents deadlocks.
+    """Locks the rows that writers of the feed lock, in the same order and before anything is
+    deleted, which prevents deadlocks.
 
-    A change of queries locks the feed, then its head; a batch of the job the head; a correction of the clock the head, then the counter.
-    The feed's key comes last: writers of rows that refer to it have committed by then, and there are no new ones.
+    A change of queries locks the feed, then its head; a batch of the job the head; a correction of
+    the clock the head, then the counter. The feed's key comes last: writers of rows that refer to
+    it have committed by then, and there are no new ones.
     """
     list(Feed.objects.select_for_update(no_key=True).filter(pk=feed.pk).values_list("pk"))
     for model in (FeedHead, IngestCounter, LogHead):
@@ -85,7 +90,8 @@ class Holdings(TypedDict):
 
 
 def feed_holdings(*, feed: Feed, user: User) -> Holdings:
-    """What would be removed with the feed: rows in its log, regions, answers, connectors; and the names of queries that prevent the removal."""
+    """What would be removed with the feed: rows in its log, regions, answers, connectors; and the
+    names of queries that prevent the removal."""
     log = log_of(feed)
     return {
         "rows": log.end[0] - log.start,

@@ -32,7 +32,8 @@ from webapp.queries.models import Query, QueryVersion
 
 
 def outbox_since(*, feed_id: int, seq: int, limit: int = 100) -> list[tuple[int, str]]:
-    """Number and payload of the outbox rows after number `seq`, in order; the payload as the text that it is."""
+    """Number and payload of the outbox rows after number `seq`, in order; the
+    payload as the text that it is."""
     rows = Outbox.objects.filter(feed_id=feed_id, seq__gt=seq).order_by("seq")
     return list(rows.values_list("seq", Cast("payload", TextField()))[:limit])
 
@@ -44,7 +45,8 @@ def outbox_range(*, feed_id: int) -> tuple[int, int] | None:
 
 
 def with_ends(answers: QuerySet[Detection]) -> QuerySet[Detection]:
-    """`answers` with `left_at`: an open one whose version no longer runs ended when the job left the version (decision 20)."""
+    """`answers` with `left_at`: an open one whose version no longer runs ended when the job left
+    the version (decision 20)."""
     version = QueryVersion.objects.filter(query=OuterRef("query_id"), version=OuterRef("version"))
     return answers.annotate(left_at=Case(When(end=None, then=Subquery(version.values("left_at")[:1])), output_field=BigIntegerField()))
 
@@ -60,10 +62,12 @@ def detection_list(
     withdrawn: bool = False,
     all_versions: bool = False,
 ) -> QuerySet[Detection]:
-    """Answers that touch the time span `[from_t, to_t)` (open intervals reach to the end of time), newest start first; those about any of `entities`.
+    """Answers that touch the time span `[from_t, to_t)` (open intervals reach to the end of time),
+    newest start first; those about any of `entities`.
 
-    `withdrawn`: retracted answers instead of those that hold. Of an edited query only answers of its newest version, which has answered for the
-    history too; `all_versions`: those of earlier versions as well.
+    `withdrawn`: retracted answers instead of those that hold. Of an edited query only answers
+    of its newest version, which has answered for the history too; `all_versions`: those of
+    earlier versions as well.
     """
     found = with_ends(Detection.objects.filter(weight=0 if withdrawn else 1))
     if not all_versions:
@@ -86,15 +90,17 @@ def detection_list(
 def detection_parts(
     *, feed_id: int | None = None, query_ids: Sequence[int] | None = None, from_t: int | None = None, to_t: int | None = None, **wanted: Any
 ) -> list[QuerySet[Detection]]:
-    """`detection_list` in parts that follow one another by `begun`, the start: what holds since before `from_t`, and what begins in the span.
+    """`detection_list` in parts that follow one another by `begun`, the start: what holds since
+    before `from_t`, and what begins in the span.
 
-    For pages: of both in one question with a limit PostgreSQL expects a page's worth soon, and of a day's answers reads half a million for the
-    twenty that hold at an instant.
+    For pages: of both in one question with a limit PostgreSQL expects a page's worth soon, and of a
+    day's answers reads half a million for the twenty that hold at an instant.
     """
     during = detection_list(feed_id=feed_id, query_ids=query_ids, to_t=to_t, **wanted).alias(begun=F("start"))
     if from_t is None:
         return [during]
-    # Sums are in no index. By the order, or query by query, PostgreSQL would read all that began before.
+    # Sums are in no index. By the order, or query by query, PostgreSQL would
+    # read all that began before.
     before = detection_list(feed_id=feed_id, query_ids=query_ids if feed_id is None else None, **wanted).alias(begun=_sum("start"))
     if feed_id is not None and query_ids is not None:
         before = before.alias(asked=_sum("query_id")).filter(asked__in=query_ids)
@@ -108,7 +114,8 @@ def _sum(column: str) -> Expression:
 
 
 def _lasting(from_t: int) -> Q:
-    """Intervals that reach to `from_t`. The second branch repeats the condition of the index `detections_lasting`, which then answers it."""
+    """Intervals that reach to `from_t`. The second branch repeats the condition of the index
+    `detections_lasting`, which then answers it."""
     return Q(end__isnull=True) | Q(end__gt=F("start"), end__gte=from_t)
 
 
@@ -118,26 +125,30 @@ def _ended_since(answers: QuerySet[Detection], from_t: int) -> QuerySet[Detectio
 
 
 class DetectionRow(AnswerRow):
-    """A stored answer, as in frames; `evidence` null: intervals that were computed from intervals."""
+    """A stored answer, as in frames; `evidence` null: intervals that were computed from
+    intervals."""
 
     evidence: list[EvidenceItem] | None
 
 
 def detection_row(detection: Detection, left_at: int | None = None) -> DetectionRow:
-    """A stored answer in its serialised form. `left_at`: when the job stopped running its version, if not known from `with_ends`."""
+    """A stored answer in its serialised form. `left_at`: when the job stopped running its version,
+    if not known from `with_ends`."""
     left_at = getattr(detection, "left_at", left_at)
     row = answer_row(detection, weight=detection.weight, backfill=detection.backfill, detected_at=detection.detected_at, left_at=left_at)
     return {**row, "evidence": detection.evidence}
 
 
 def detections_recent(*, feed_id: int, query_ids: Sequence[int] | None, from_t: int | None = None, limit: int) -> list[DetectionRow]:
-    """The initial state of a page: the newest answers of these queries that touch the time after `from_t`, oldest first."""
+    """The initial state of a page: the newest answers of these queries that touch the time
+    after `from_t`, oldest first."""
     found = detection_list(feed_id=feed_id, query_ids=query_ids, from_t=from_t)[:limit]
     return [detection_row(detection) for detection in reversed(found)]
 
 
 def answers_by_key(*, feed_id: int, query_ids: Sequence[int], after: bytes, limit: int) -> list[Detection]:
-    """All answers of these queries whose key is greater than `after`, in the order of their keys; those that were retracted too."""
+    """All answers of these queries whose key is greater than `after`, in the order of their keys;
+    those that were retracted too."""
     found = with_ends(Detection.objects.filter(feed_id=feed_id, query_id__in=query_ids, key__gt=after))
     return list(found.order_by("key")[:limit])
 
@@ -157,7 +168,8 @@ class RemovedQuery(TypedDict):
 
 
 def removed_queries(*, user: User) -> list[RemovedQuery]:
-    """The removed queries whose answers the user still sees, the last removed first, each with how many answers of its last version are stored."""
+    """The removed queries whose answers the user still sees, the last removed first, each with how
+    many answers of its last version are stored."""
     found = list(
         Query.objects.visible_to(user).filter(deleted_at__isnull=False).select_related("feed").order_by("-deleted_at", "-pk")[:REMOVED_QUERIES]
     )

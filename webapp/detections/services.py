@@ -24,9 +24,11 @@ OUTBOX_CHANNEL = "vedette_outbox"
 
 
 def outbox_append(*, feed_id: int, detections: Sequence[Mapping[str, object]] = (), alerts: Sequence[Mapping[str, object]] = ()) -> int:
-    """Sends browsers a change outside a batch, e.g. an acknowledged alert; returns the last number used.
+    """Sends browsers a change outside a batch, e.g. an acknowledged alert;
+    returns the last number used.
 
-    To be called within the transaction that changes what is sent: the head row stays locked until its end, even with nothing to send.
+    To be called within the transaction that changes what is sent: the head row stays locked until
+    its end, even with nothing to send.
     """
     head = _locked_head(feed_id)
     with connection.cursor() as cursor:
@@ -47,7 +49,8 @@ def _locked_head(feed_id: int) -> FeedHead:
 
 
 def outbox_write(cursor: Any, feed_id: int, last: int, detections: Sequence[str], alerts: Sequence[str], queries: Sequence[int] = ()) -> int:
-    """Appends JSON texts in rows of at most CHUNK after number `last`; the last number used. Caller holds the head row's lock.
+    """Appends JSON texts in rows of at most CHUNK after number `last`; the last number used. Caller
+    holds the head row's lock.
 
     `queries`: those of which another version, or none, runs from now on.
     """
@@ -65,15 +68,18 @@ def outbox_write(cursor: Any, feed_id: int, last: int, detections: Sequence[str]
 
 
 def outbox_expire() -> int:
-    """Deletes outbox rows after their retention: clients that were away for longer start from a snapshot. Returns how many."""
+    """Deletes outbox rows after their retention: clients that were away for longer start from a
+    snapshot. Returns how many."""
     deleted, _ = Outbox.objects.filter(created_at__lt=timezone.now() - timedelta(hours=settings.VEDETTE_CHANGES_HOURS)).delete()
     return deleted
 
 
 def detections_expire() -> int:
-    """Deletes the answers that ended before their feed's retention, by event time; returns how many partitions were dropped as a whole.
+    """Deletes the answers that ended before their feed's retention, by event time; returns how many
+    partitions were dropped as a whole.
 
-    The retention counts back from the newest event of the feed: a replayed recording keeps its answers however old they are.
+    The retention counts back from the newest event of the feed: a replayed recording keeps its
+    answers however old they are.
     """
     oldest = {head.feed_id: _oldest_kept(head) for head in FeedHead.objects.select_related("feed")}
     for feed_id, start in oldest.items():
@@ -101,5 +107,6 @@ def detections_held(*, feed_id: int) -> int:
 
 
 def detections_forget(*, feed_id: int) -> None:
-    """Deletes all answers of a feed that is being removed: nothing in the database refers from them to it."""
+    """Deletes all answers of a feed that is being removed: nothing in the
+    database refers from them to it."""
     Detection.objects.filter(feed=feed_id).delete()

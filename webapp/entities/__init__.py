@@ -1,1 +1,2 @@
-"""What users know about entities: a registry of names and attributes, notes, watches; and where entities have been."""
+"""What users know about entities: a registry of names and attributes, notes, watches; and
+where entities have been."""

@@ -17,7 +17,8 @@ MOST_NAMES = 100
 
 
 def names(feed: Feed) -> list[str]:
-    """The attributes that entities of the feed may have: columns of its rows first, then those of its registry."""
+    """The attributes that entities of the feed may have: columns of its rows first,
+    then those of its registry."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT DISTINCT key FROM entities_record, json_object_keys(attributes) AS key WHERE feed_id = %s ORDER BY key LIMIT %s",
@@ -28,7 +29,8 @@ def names(feed: Feed) -> list[str]:
 
 
 def values(feed: Feed, name: str) -> dict[str, Any]:
-    """Entity to value: the registry's, else the last one among the feed's newest rows; at most `POSITION_ENTITIES`."""
+    """Entity to value: the registry's, else the last one among the feed's newest rows; at
+    most `POSITION_ENTITIES`."""
     reported = _reported(feed, name) if name in feed.columns else {}
     # Django's own lookup takes a name of digits for a position in a list.
     value = Func("attributes", Value(name), function="json_extract_path_text", output_field=TextField())

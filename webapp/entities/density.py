@@ -1,4 +1,5 @@
-"""How many reports came from each part of the map: all of them, or those of entities that were in an answer. What a heat map draws."""
+"""How many reports came from each part of the map: all of them, or those of entities that were in
+an answer. What a heat map draws."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ class TooMany(ValueError):
 
 @dataclass(frozen=True)
 class Grid:
-    """`columns` x `rows` cells over `box`, equal on the screen: on a geographic feed in Mercator's y."""
+    """`columns` x `rows` cells over `box`, equal on the screen: on a
+    geographic feed in Mercator's y."""
 
     box: Box
     columns: int
@@ -39,7 +41,8 @@ class Grid:
     is_geographic: bool
 
     def cells(self, x: Floats, y: Floats) -> Longs:
-        """The cell of each place inside the box, row by row from the south; places outside are left out."""
+        """The cell of each place inside the box, row by row from the south;
+        places outside are left out."""
         west, south, east, north = self.box
         inside = (x >= west) & (x <= east) & (y >= south) & (y <= north)
         across = _cell(x[inside], west, east, self.columns)
@@ -61,7 +64,8 @@ def _cell(values: Floats, low: float, high: float, count: int) -> Longs:
 
 @dataclass(frozen=True)
 class Density:
-    """Reports in `[from_t, to_t)` by cell, row by row from the south. `to_t` is earlier than asked for where the reports were too many."""
+    """Reports in `[from_t, to_t)` by cell, row by row from the south. `to_t` is earlier than asked
+    for where the reports were too many."""
 
     from_t: int
     to_t: int
@@ -69,7 +73,8 @@ class Density:
 
 
 def density(feed: Feed, from_t: int, to_t: int, grid: Grid, answers: QuerySet[Detection] | None = None) -> Density:
-    """Counts the feed's accepted reports; with `answers`, those of entities within an answer. Raises TooMany."""
+    """Counts the feed's accepted reports; with `answers`, those of entities within
+    an answer. Raises TooMany."""
     with READS.place():
         return _density(feed, from_t, to_t, grid, answers)
 
@@ -92,7 +97,8 @@ def _spans(answers: QuerySet[Detection], from_t: int, to_t: int) -> list[tuple[l
 
 
 def _within(rows: pa.Table, spans: list[tuple[list[str], int, int | None]]) -> npt.NDArray[np.bool_]:
-    """Which rows lie in `[start, end)` of a span that names their entity; a span of one instant holds that instant."""
+    """Which rows lie in `[start, end)` of a span that names their entity; a span of one
+    instant holds that instant."""
     if not spans or not rows.num_rows:
         return np.zeros(rows.num_rows, np.bool_)
     t = rows.column("t").to_numpy()
@@ -110,7 +116,8 @@ def _within(rows: pa.Table, spans: list[tuple[list[str], int, int | None]]) -> n
     if not keys:
         return np.zeros(rows.num_rows, np.bool_)
     bounds = np.array(sorted(keys), np.int64)
-    # An entity's keys lie before those of the next, so the greatest end so far is that of the same entity or too small to matter.
+    # An entity's keys lie before those of the next, so the greatest end so far is that of the same
+    # entity or too small to matter.
     ends = np.maximum.accumulate(bounds[:, 1])
     key = encoded.indices.to_numpy().astype(np.int64) * width + (t - first)
     before = np.searchsorted(bounds[:, 0], key, side="right")

@@ -1,4 +1,5 @@
-"""Writes facts from streams into the registry: only when they change, and never over what users wrote."""
+"""Writes facts from streams into the registry: only when they change, and
+never over what users wrote."""
 
 from __future__ import annotations
 
@@ -31,8 +32,8 @@ def learn(*, feed: Feed, facts: Facts, **_: Any) -> None:
 def registry_learn(*, feed: Feed, facts: Facts) -> int:
     """Adds facts to the records of their entities; returns how many records changed.
 
-    A fact replaces the stream's earlier value. Values that users changed or removed stay as they are. A feed's registry grows to at most RECORDS
-    entities in this way: names can be forged.
+    A fact replaces the stream's earlier value. Values that users changed or removed stay as they
+    are. A feed's registry grows to at most RECORDS entities in this way: names can be forged.
     """
     facts = {entity: one for entity, one in facts.items() if _is_possible(entity, one)}
     there = set(Record.objects.filter(feed=feed, entity__in=facts).values_list("entity", flat=True))

@@ -15,7 +15,8 @@ NOTE_LENGTH = 4000
 
 
 class Record(models.Model):
-    """An entity in a feed's registry: a name for people, and attributes that its rows do not carry."""
+    """An entity in a feed's registry: a name for people, and attributes
+    that its rows do not carry."""
 
     feed = models.ForeignKey(Feed, models.CASCADE, related_name="records")
     entity = models.CharField(max_length=ENTITY_LENGTH, validators=[NO_CONTROLS])

@@ -1,4 +1,5 @@
-"""A registry in someone's file: CSV with a column `entity`, or GeoJSON whose features have a property `entity`."""
+"""A registry in someone's file: CSV with a column `entity`, or GeoJSON whose features
+have a property `entity`."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ RECORDS = 50_000
 ATTRIBUTES = 50
 TEXT_LENGTH = 500
 COLUMNS = 200
-"""Of a table, and different attributes of all entities of a file: the registry goes out as a table again."""
+"""Of a table, and different attributes of all entities of a file: the registry
+goes out as a table again."""
 FAULTS = 20
 """At most this many faulty rows are named; the file is refused anyway."""
 
@@ -33,7 +35,8 @@ class Given:
 
 
 def read_registry(data: bytes) -> list[Given]:
-    """The entities of a file. Raises Refused, naming rows, when any row is wrong or an entity appears twice."""
+    """The entities of a file. Raises Refused, naming rows, when any row is wrong
+    or an entity appears twice."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

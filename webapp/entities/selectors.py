@@ -69,7 +69,8 @@ class Visited:
 
 
 def visited(*, feed: Feed, entity: str, user: User, from_t: int | None, to_t: int | None) -> Visited:
-    """The regions in which an entity was, of those that the user sees; without a span, as far back as a track goes."""
+    """The regions in which an entity was, of those that the user sees; without a span, as
+    far back as a track goes."""
     log = log_of(feed)
     _, newest = log.end
     if newest is None:
@@ -114,10 +115,12 @@ def _near(rows: pa.Table) -> Q:
 
 
 class RegionActivity(TimeRangeRead):
-    """What happened in a region. `inside`: [entity, since, last report] of those whose last report is inside, longest first.
+    """What happened in a region. `inside`: [entity, since, last report] of those whose last report
+    is inside, longest first.
 
-    `edges`: of equal spans; `entries` and `exits` in each. `dwell_edges` and `dwells`: how many visits that ended lasted so long, by spans
-    `[edge, next)`. `complete` is false where the log's rows of the span were more than are read at once: then `from` is later than was asked for.
+    `edges`: of equal spans; `entries` and `exits` in each. `dwell_edges` and `dwells`: how many
+    visits that ended lasted so long, by spans `[edge, next)`. `complete` is false where the log's
+    rows of the span were more than are read at once: then `from` is later than was asked for.
     """
 
     complete: bool

@@ -38,7 +38,8 @@ def record_put(*, feed: Feed, entity: str, name: str, attributes: Mapping[str, s
 
 
 def registry_import(*, feed: Feed, entries: Sequence[Given]) -> int:
-    """Stores the entities of a file; their existing records are replaced, those of other entities stay."""
+    """Stores the entities of a file; their existing records are replaced,
+    those of other entities stay."""
     records = [Record(feed=feed, entity=one.entity, name=one.name, attributes=one.attributes) for one in entries]
     with transaction.atomic():
         Record.objects.bulk_create(
@@ -79,7 +80,8 @@ def watch_end(*, user: User, feed: Feed, entity: str) -> None:
 
 
 def watches_look() -> None:
-    """Looks for reports of all watched entities: in each feed's log, the rows that came since the last look."""
+    """Looks for reports of all watched entities: in each feed's log, the rows that
+    came since the last look."""
     waiting = Watch.objects.filter(reported_t=None)
     for feed in Feed.objects.filter(pk__in=waiting.values("feed")):
         _look(feed, list(waiting.filter(feed=feed)))

@@ -1,4 +1,5 @@
-"""The task that looks for reports of watched entities; it may run twice or be lost: the next run does the same."""
+"""The task that looks for reports of watched entities; it may run twice or be lost:
+the next run does the same."""
 
 from celery import shared_task
 

@@ -1,4 +1,5 @@
-"""When entities were in regions, from their reports: the shared reading of the pages of an entity and of a region."""
+"""When entities were in regions, from their reports: the shared reading of the pages of
+an entity and of a region."""
 
 from __future__ import annotations
 
@@ -17,9 +18,11 @@ Longs = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Visits:
-    """`[start, end)` of each visit in order of entity and start: from the first report inside to the first one outside after it.
+    """`[start, end)` of each visit in order of entity and start: from the first report inside to
+    the first one outside after it.
 
-    `entity` are positions in `names`; `ended` is false where the entity's last report is inside: then `end` is that report's time.
+    `entity` are positions in `names`; `ended` is false where the entity's last report is inside:
+    then `end` is that report's time.
     """
 
     names: Sequence[str]
@@ -30,7 +33,8 @@ class Visits:
 
 
 def visits(rows: pa.Table, region: Region) -> Visits:
-    """The visits to `region`; `rows` has `entity`, `t`, `x`, `y` (none null) in any order. Of reports with the same time the last row counts."""
+    """The visits to `region`; `rows` has `entity`, `t`, `x`, `y` (none null) in any order. Of
+    reports with the same time the last row counts."""
     if not rows.num_rows:
         none = np.empty(0, np.int64)
         return Visits([], none, none, none, np.empty(0, np.bool_))

@@ -1,4 +1,5 @@
-"""Feeds in the admin: read-only, except for owner and team. Settings that queries depend on are changed on the feed's page."""
+"""Feeds in the admin: read-only, except for owner and team. Settings that queries depend on are
+changed on the feed's page."""
 
 from django.contrib import admin
 

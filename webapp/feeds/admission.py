@@ -1,7 +1,8 @@
-"""Which rows of a delivery are from the future, decided at their position in the feed's log (decision 17).
+"""Which rows of a delivery are from the future, decided at their position in the
+feed's log (decision 17).
 
-A row that is further ahead than the feed allows becomes a dead letter and does not move the feed's clock: one source with a wrong clock
-would make the rows of all others late.
+A row that is further ahead than the feed allows becomes a dead letter and does not move the feed's
+clock: one source with a wrong clock would make the rows of all others late.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ LEAST_MS, MOST_MS = 1_000, 300_000
 def default_ahead(*, time_unit: str, wall_clock: bool, lateness: int) -> int | None:
     """How far a row of a feed may be ahead by default.
 
-    With a wall clock, half the lateness: a row that takes up to the other half to arrive is then never late because of a fast source. At
-    least a second, because clocks differ by that much, and at most five minutes. Without a wall clock, a day; feeds of ticks have no time unit.
+    With a wall clock, half the lateness: a row that takes up to the other half to arrive is then
+    never late because of a fast source. At least a second, because clocks differ by that much, and
+    at most five minutes. Without a wall clock, a day; feeds of ticks have no time unit.
     """
     if time_unit != "ms":
         return None

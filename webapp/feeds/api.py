@@ -55,7 +55,8 @@ HISTOGRAM_BINS = 200
 
 
 class SpanField(serializers.Field[Any, Any, Any, Any]):
-    """A span of time: a number in the unit of `t` or, on an `ms` feed, an ISO 8601 duration. The engine checks it with the whole document."""
+    """A span of time: a number in the unit of `t` or, on an `ms` feed, an ISO 8601 duration. The
+    engine checks it with the whole document."""
 
     def to_internal_value(self, data: Any) -> Any:
         return data
@@ -82,7 +83,8 @@ class MapView(TypedDict, total=False):
 
 
 class FeedSerializer(OwnedSerializer):
-    """A feed with its counters and how far it has been processed. Written, it is the FEED.json of the specification, or more."""
+    """A feed with its counters and how far it has been processed. Written, it is the FEED.json of
+    the specification, or more."""
 
     title = serializers.CharField(max_length=100, required=False, help_text="Default: the name.")
     lateness = SpanField(required=False, help_text="How far behind the newest row a row may come; default 0.")
@@ -108,7 +110,8 @@ class FeedSerializer(OwnedSerializer):
         read_only_fields = ("query_version", "created_at")
 
     def to_internal_value(self, data: Any) -> Any:
-        """The checked values, spans as numbers. Whatever is wrong is reported together, by pointers. Raises Refused."""
+        """The checked values, spans as numbers. Whatever is wrong is reported together, by
+        pointers. Raises Refused."""
         members = data if isinstance(data, dict) else {}
         schema, faults = read_schema({**self._stored_schema(), **members})
         try:

@@ -1,7 +1,9 @@
-"""Arrow streams from outside: the decompressed size is computed from a stream's messages before anything is decompressed.
+"""Arrow streams from outside: the decompressed size is computed from a stream's messages before
+anything is decompressed.
 
-A few bytes of Arrow can represent any number of rows: columns without values, compressed buffers, dictionaries, runs and views whose many
-rows share one text. The counts are in the messages' metadata, which is a flatbuffer of fixed layout (Message.fbs of the Arrow format).
+A few bytes of Arrow can represent any number of rows: columns without values, compressed buffers,
+dictionaries, runs and views whose many rows share one text. The counts are in the messages'
+metadata, which is a flatbuffer of fixed layout (Message.fbs of the Arrow format).
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ class Limits:
 
 
 def read_stream(body: bytes, limits: Limits, names: Collection[str]) -> pa.Table:
-    """The rows of a stream. Columns of lists and other nested types are left out when they are not `names`.
+    """The rows of a stream. Columns of lists and other nested types are left out
+    when they are not `names`.
 
     Raises StreamRefused, StreamTooLarge.
     """
@@ -52,7 +55,8 @@ def read_stream(body: bytes, limits: Limits, names: Collection[str]) -> pa.Table
             raise StreamRefused(Message("Two columns have the same name."))
         table = _without_nested(table, names)
         _count_shared(table, limits)
-        # Offsets that point outside would be followed by the code that reads the rows. This reads each row's text, so the sizes are checked first.
+        # Offsets that point outside would be followed by the code that reads the rows. This reads
+        # each row's text, so the sizes are checked first.
         table.validate(full=True)
         return pa.table({field.name: _plain(column) for field, column in zip(table.schema, table.columns, strict=True)})
     except (pa.ArrowException, OSError, struct.error, OverflowError, UnicodeDecodeError) as error:
@@ -101,7 +105,8 @@ def _messages(body: bytes) -> Iterator[pa.Message]:
 
 
 def _unpacked(batch: _Table, body: memoryview) -> int:
-    """The decompressed size of the batch's buffers: each begins with that number (-1: it is not compressed)."""
+    """The decompressed size of the batch's buffers: each begins with that number
+    (-1: it is not compressed)."""
     if batch.table(3) is None:
         return 0
     total = 0
@@ -145,7 +150,8 @@ def _is_simple(kind: pa.DataType) -> bool:
 
 
 def _count_shared(table: pa.Table, limits: Limits) -> None:
-    """Raises StreamTooLarge if rows that share texts would take too much memory once each has a copy."""
+    """Raises StreamTooLarge if rows that share texts would take too much
+    memory once each has a copy."""
     total = sum(_shared_bytes(chunk) for column in table.columns for chunk in column.chunks)
     _refuse_above(total, limits.unpacked, Message("bytes, unpacked"))
 
@@ -164,7 +170,8 @@ def _shared_bytes(array: pa.Array) -> int:
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column with a separate value for each row: not every function takes dictionaries, runs and views."""
+    """The column with a separate value for each row: not every function takes
+    dictionaries, runs and views."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     elif pa.types.is_run_end_encoded(column.type):
@@ -195,7 +202,8 @@ def _is_view(kind: pa.DataType) -> bool:
 
 @dataclass(frozen=True)
 class _Table:
-    """A flatbuffer's table: fields by their place in the schema. Reading outside the buffer raises struct.error."""
+    """A flatbuffer's table: fields by their place in the schema. Reading outside the
+    buffer raises struct.error."""
 
     buffer: memoryview
     at: int
@@ -227,7 +235,8 @@ class _Table:
         return None if at is None else _Table(self.buffer, at + struct.unpack_from("<I", self.buffer, at)[0])
 
     def pairs(self, place: int) -> Iterator[tuple[int, int]]:
-        """The structs of two longs in a vector: field nodes (length, nulls) and buffers (offset, length)."""
+        """The structs of two longs in a vector: field nodes (length, nulls) and
+        buffers (offset, length)."""
         at = self._field(place)
         if at is None:
             return

@@ -1,7 +1,8 @@
-"""The body of a request: NDJSON, CSV or an Arrow stream, plain or gzipped, within its limits, read to checked rows and dead letters.
+"""The body of a request: NDJSON, CSV or an Arrow stream, plain or gzipped, within its limits, read
+to checked rows and dead letters.
 
-Texts are read as files are (`engine/sources/file_rows.py`): a malformed line is a dead letter and the others continue; a body that cannot be
-read as a whole raises Unreadable.
+Texts are read as files are (`engine/sources/file_rows.py`): a malformed line is a dead letter and
+the others continue; a body that cannot be read as a whole raises Unreadable.
 """
 
 from __future__ import annotations
@@ -33,9 +34,11 @@ BODY_BYTES = 5_000_000
 INFLATED_BYTES = 25_000_000
 """The largest body after decompression, in bytes."""
 BODY_ROWS = 100_000
-"""The maximum number of rows of a body: an almost empty row costs a few bytes to send, but half a kilobyte as a dead letter."""
+"""The maximum number of rows of a body: an almost empty row costs a few bytes to send, but half a
+kilobyte as a dead letter."""
 BODY_VALUES = 1_000_000
-"""The maximum number of values: commas, lines and brackets of a text, cells of an Arrow stream. A value of a byte takes up to 200 as an object."""
+"""The maximum number of values: commas, lines and brackets of a text, cells of an Arrow stream. A
+value of a byte takes up to 200 as an object."""
 GZIP_MEMBERS = 100
 SEPARATORS = {",": Message("commas"), ";": Message("semicolons"), "\t": Message("tabs"), "|": Message("bars")}
 WITHOUT_LINE_BREAKS = Message(
@@ -53,7 +56,8 @@ class Unsupported(ValueError):
 
 
 def inflate(body: bytes, encoding: str, limit: int = INFLATED_BYTES) -> bytes:
-    """The body without its content encoding (none or gzip); never unpacks more than `limit` bytes. Raises Unreadable, TooLarge, Unsupported."""
+    """The body without its content encoding (none or gzip); never unpacks more than `limit` bytes.
+    Raises Unreadable, TooLarge, Unsupported."""
     if encoding in ("", "identity"):
         return body
     if encoding not in ("gzip", "x-gzip"):
@@ -80,7 +84,8 @@ def inflate(body: bytes, encoding: str, limit: int = INFLATED_BYTES) -> bytes:
 
 
 def read_body(body: bytes, content_type: str, feed: Feed) -> Piece:
-    """The rows and dead letters (with their lines) of a body without content encoding. Raises Unreadable, TooLarge, Unsupported."""
+    """The rows and dead letters (with their lines) of a body without content encoding. Raises
+    Unreadable, TooLarge, Unsupported."""
     kind = content_type.split(";")[0].strip().lower()
     if kind == ARROW:
         checked = CheckedRows(_arrow(body, feed), feed)
@@ -98,7 +103,8 @@ def read_body(body: bytes, content_type: str, feed: Feed) -> Piece:
 
 
 def _lost_line_breaks(body: bytes, feed: Feed) -> bool:
-    """Whether a CSV looks like several lines in one, as `curl --data @FILE` sends a file: all of it would be its header, and no row in it.
+    """Whether a CSV looks like several lines in one, as `curl --data @FILE` sends a file: all of it
+    would be its header, and no row in it.
 
     A header alone is a file without rows, as long as it names nothing but columns of the feed.
     """
@@ -122,7 +128,8 @@ class NamedAsTheFeed(Columns):
     """Senders cannot configure a mapping of columns: their names are those of the feed."""
 
     def present(self, names: Sequence[str], separator: str | None = None) -> dict[str, str]:
-        """Raises Unreadable if no row can be an event because there is no column for its entity or its time; names the columns found instead."""
+        """Raises Unreadable if no row can be an event because there is no column for its entity or
+        its time; names the columns found instead."""
         missing = [name for name in (ENTITY, TIME) if name not in names]
         if not missing:
             return super().present(names, separator)

@@ -1,4 +1,5 @@
-"""A program that sends rows to a feed over HTTP, like any outside source: needs an address and a token, no database."""
+"""A program that sends rows to a feed over HTTP, like any outside source: needs an address
+and a token, no database."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ class Rejected(RuntimeError):
 
 @dataclass
 class IngestClient:
-    """One connection to one server, kept open. `on_fault` is called for each failed attempt; `timeout_s` bounds all attempts for one request."""
+    """One connection to one server, kept open. `on_fault` is called for each failed attempt;
+    `timeout_s` bounds all attempts for one request."""
 
     url: str
     token: str
@@ -45,7 +47,8 @@ class IngestClient:
         self._base = parts.path.rstrip("/")
 
     def send(self, feed: str, rows: pa.Table, *, key: str | None = None) -> dict[str, Any]:
-        """The server's receipt for `rows`, once they are safely stored: attempts are repeated under one idempotency key.
+        """The server's receipt for `rows`, once they are safely stored: attempts are repeated
+        under one idempotency key.
 
         Raises Rejected, or ConnectionError when the server stays away for longer than its timeout.
         """

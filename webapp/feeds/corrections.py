@@ -1,7 +1,8 @@
 """Dead letters corrected and sent again: one by hand, or all of a reason by a rule.
 
-The rows and their idempotency key are stored before they are sent: after a crash the next attempt sends the same rows under the same key, so each is
-in the log once. A corrected row counts as received once more; the letter stays, with the time at which it was sent.
+The rows and their idempotency key are stored before they are sent: after a crash the next attempt
+sends the same rows under the same key, so each is in the log once. A corrected row counts as
+received once more; the letter stays, with the time at which it was sent.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ LetterRow = tuple[DeadLetter, dict[str, Any]]
 
 @dataclass
 class Corrected:
-    """`sent` rows are in the log, `late` of them were late; `refused` passed the check but not the clock; `wrong` are still faulty."""
+    """`sent` rows are in the log, `late` of them were late; `refused` passed the check but not the
+    clock; `wrong` are still faulty."""
 
     sent: int = 0
     late: int = 0
@@ -90,7 +92,8 @@ def _in_milliseconds(value: Any) -> Any:
 
 
 def correct_all(*, feed: Feed, rule: str, reason: str = "") -> Corrected:
-    """Applies a rule to the letters that were not sent yet, the oldest `AT_ONCE` of them; `late` rows are no faults and stay. Raises Refused."""
+    """Applies a rule to the letters that were not sent yet, the oldest `AT_ONCE` of them; `late`
+    rows are no faults and stay. Raises Refused."""
     if rule not in RULES:
         raise refuse("/rule", Message("One of {known}.", known=", ".join(RULES)))
     change, schema = RULES[rule][1], feed.engine_feed()
@@ -139,7 +142,8 @@ def _send(feed: Feed, rows: Sequence[LetterRow], how: str) -> Corrected:
 
 
 def _in_the_feeds_columns(feed: Feed, rows: Sequence[LetterRow]) -> tuple[list[LetterRow], dict[int, events.DeadLetter]]:
-    """Rows that still have the columns of their file or stream, read as it is read; the faults of those that cannot be, by their index."""
+    """Rows that still have the columns of their file or stream, read as it is read; the faults of
+    those that cannot be, by their index."""
     read, faults, parts = list(rows), dict[int, events.DeadLetter](), dict[str, list[int]]()
     for at, (letter, _) in enumerate(rows):
         parts.setdefault(letter.source, []).append(at)
@@ -160,7 +164,8 @@ def _in_the_feeds_columns(feed: Feed, rows: Sequence[LetterRow]) -> tuple[list[L
 
 
 def _reading_of(feed: Feed, source: str) -> tuple[Reading | None, Move]:
-    """What the columns of a letter's file or connector mean, as far as that is known, and how the file's times are moved."""
+    """What the columns of a letter's file or connector mean, as far as that is known, and how
+    the file's times are moved."""
     kind, _, name = source.partition(":")
     if kind == "upload":
         upload = feed.uploads.filter(name=name).exclude(reading={}).order_by("-created_at").first()

@@ -1,4 +1,5 @@
-"""Tokens of the programs that run beside the server on this machine, kept in files only their user can read."""
+"""Tokens of the programs that run beside the server on this machine, kept in files
+only their user can read."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ def token_kept(name: str) -> str | None:
 
 
 def server_url() -> str:
-    """The address of the web server for programs on this machine: its port, or its name if it is served only by TLS."""
+    """The address of the web server for programs on this machine: its port, or its name if
+    it is served only by TLS."""
     if settings.SECURE_SSL_REDIRECT:
         return f"https://{settings.ALLOWED_HOSTS[0].removeprefix('.')}"
     return f"http://127.0.0.1:{os.environ.get('VEDETTE_PORT', '8000')}"

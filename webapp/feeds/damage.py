@@ -1,4 +1,5 @@
-"""Feeds whose log cannot be read: stopped with the reason, and repaired. All other feeds continue."""
+"""Feeds whose log cannot be read: stopped with the reason, and repaired.
+All other feeds continue."""
 
 from __future__ import annotations
 
@@ -45,9 +46,11 @@ class Lost(RuntimeError):
 
 
 def feed_repair(*, feed: Feed, give_up: bool = False) -> list[Repaired]:
-    """Repairs the feed's log and lets the feed continue; returns what was done, file by file. Rows that are lost unprocessed are counted.
+    """Repairs the feed's log and lets the feed continue; returns what was done, file by file. Rows
+    that are lost unprocessed are counted.
 
-    Files of a store may have copies there: what they held is given up only with `give_up`, else raises Lost.
+    Files of a store may have copies there: what they held is given up only with
+    `give_up`, else raises Lost.
     """
     counter = IngestCounter.objects.get_or_create(feed=feed)[0]
     status = feed_status(feed_id=feed.pk)
@@ -57,7 +60,8 @@ def feed_repair(*, feed: Feed, give_up: bool = False) -> list[Repaired]:
     with transaction.atomic():
         counter = IngestCounter.objects.select_for_update().get(feed=feed)
         last_seq = feed_status(feed_id=feed.pk)["last_seq"]
-        # Rows of a file that lists its deliveries are counted as received; of others, those that had been counted before.
+        # Rows of a file that lists its deliveries are counted as received; of others, those
+        # that had been counted before.
         counter.lost += sum(seq > last_seq and (one.counted or seq < counter.log_seq) for one in done for seq in one.lost)
         counter.save(update_fields=["lost"])
         LogDamage.objects.filter(feed=feed).delete()
@@ -74,7 +78,8 @@ def _repaired(feed: Feed, reach: Reach, give_up: bool) -> list[Repaired]:
 
 
 def _verified(log: SharedLog) -> list[Repaired]:
-    """Raises Lost unless the log is complete (again): files that a store lost are restored from its copies."""
+    """Raises Lost unless the log is complete (again): files that a store lost are
+    restored from its copies."""
     for segment in log.segments():
         try:
             segment.verify()

@@ -18,13 +18,15 @@ VIEW_KEYS = {"center", "zoom"}
 
 
 def checked_region(document: Any, feed: Feed, pointer: str) -> tuple[Any, Box]:
-    """The region document as it is to be stored, and its bounding box. Raises Refused with pointers below `pointer`."""
+    """The region document as it is to be stored, and its bounding box. Raises Refused with
+    pointers below `pointer`."""
     west, south, east, north = (float(bound) for bound in read_region(document, Crs(feed.crs), pointer).bounds)
     return document, (west, south, east, north)
 
 
 def read_schema(document: Mapping[str, Any]) -> tuple[EngineFeed | None, list[Fault]]:
-    """The engine's feed of a document that may have keys beside the schema's, and all that is wrong with schema, view and plan."""
+    """The engine's feed of a document that may have keys beside the schema's, and all that is wrong
+    with schema, view and plan."""
     faults = [*_view_faults(document.get("view")), *_plan_faults(document.get("plan_bounds"), document.get("crs"))]
     try:
         schema = EngineFeed.from_json({name: document[name] for name in KEYS if name in document})

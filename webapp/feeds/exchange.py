@@ -1,4 +1,5 @@
-"""Regions from and to files. Files are read in a separate process (`region_files.py`); written files are our own."""
+"""Regions from and to files. Files are read in a separate process (`region_files.py`);
+written files are our own."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ from webapp.config.tables import harmless
 from webapp.feeds.region_files import FILE_BYTES, Feature
 
 SECONDS = 10.0
-"""For reading a file; one of the greatest size and the most corners takes an eighth of it on a machine that does nothing else."""
+"""For reading a file; one of the greatest size and the most corners takes an eighth of it on a
+machine that does nothing else."""
 MEMORY_BYTES = 1 << 30
 CIRCLE_CORNERS = 96
 WGS84 = Geod(ellps="WGS84")
@@ -36,11 +38,12 @@ MEDIA = {
 }
 
 
-# -- reading ----------------------------------------------------------------------------------------------------------------------
+# -- reading ---------------------------------------------------------------------------------------
 
 
 def read_features(data: bytes, *, geographic: bool, name_field: str | None = None) -> list[Feature]:
-    """The regions in a file for a feed, read by a caged process. Raises Refused when the file as a whole cannot be read."""
+    """The regions in a file for a feed, read by a caged process. Raises Refused when the file
+    as a whole cannot be read."""
     if len(data) > FILE_BYTES:
         raise refuse("/file", Message("The file has more than {most} MB.", most=FILE_BYTES // 1_000_000))
     work = Work("webapp.feeds.region_files", {"name_field": name_field, "geographic": geographic}, SECONDS, MEMORY_BYTES, data)
@@ -61,7 +64,7 @@ def read_features(data: bytes, *, geographic: bool, name_field: str | None = Non
     return [Feature(**{**feature, "fault": feature["fault"] and message_from_json(feature["fault"])}) for feature in answer["features"]]
 
 
-# -- writing ----------------------------------------------------------------------------------------------------------------------
+# -- writing ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,8 @@ class Exported:
 
 
 def write_features(regions: Sequence[Exported], kind: str, *, geographic: bool) -> bytes:
-    """A file of the regions in one of MEDIA's formats. Circles become polygons; GeoJSON keeps them beside.
+    """A file of the regions in one of MEDIA's formats. Circles become polygons;
+    GeoJSON keeps them beside.
 
     Raises Refused for an unknown format, and for KML of a plane that is not the earth.
     """

@@ -1,10 +1,13 @@
 """Files in `var/inbox/<feed>/`: each row of each file once, whenever this process dies.
 
-Files are to be renamed into the folder when they are complete. One that someone still has open for writing, or that has just
-changed, is left alone; so are hidden ones and `*.part`, `*.tmp`. When all of a file is in the log it is moved to `done/`; one that cannot be read
-goes to `failed/`, with the reason in a file beside it and among the feed's events: what could be read before the fault stays in the log.
+Files are to be renamed into the folder when they are complete. One that someone still has open
+for writing, or that has just changed, is left alone; so are hidden ones and `*.part`, `*.tmp`.
+When all of a file is in the log it is moved to `done/`; one that cannot be read goes to
+`failed/`, with the reason in a file beside it and among the feed's events: what could be read
+before the fault stays in the log.
 
-A file is sent in chunks, each under an idempotency key made of the file's identity and the chunk's number.
+A file is sent in chunks, each under an idempotency key made of the file's
+identity and the chunk's number.
 """
 
 from __future__ import annotations
@@ -53,7 +56,8 @@ class Inbox:
     """What was reported already, because no feed takes it."""
 
     def scan(self, feeds: Sequence[Feed], budget_s: float = BUDGET_S) -> None:
-        """Takes files, oldest first, for about `budget_s`. Raises OSError and database errors: the file is begun again, nothing is doubled."""
+        """Takes files, oldest first, for about `budget_s`. Raises OSError and database errors: the
+        file is begun again, nothing is doubled."""
         end = time.monotonic() + budget_s
         if self._work is None:
             self._work = self._all(feeds)
@@ -77,7 +81,8 @@ class Inbox:
                         yield from self._take(feed, path)
 
     def _report_unclaimed(self, taken: Set[str]) -> None:
-        """Files that no feed takes, once for each folder: they stay until a feed has the folder's name."""
+        """Files that no feed takes, once for each folder: they stay until a
+        feed has the folder's name."""
         for path in self.root.iterdir() if self.root.is_dir() else ():
             if path.name in taken or path.name in self._unclaimed or not holds_files(path):
                 continue
@@ -95,7 +100,8 @@ class Inbox:
         name = printable(path.name)
         try:
             for number, piece in enumerate(read_file(path, schema, self.chunk_rows)):
-                # The digest is the identity: the time that decides about the future may differ when a chunk is repeated.
+                # The digest is the identity: the time that decides about the future may differ
+                # when a chunk is repeated.
                 delivery = Delivery(piece.rows, piece.dead(), f"file:{name}", f"file-{identity}-{number}", identity)
                 ingest(feed, delivery)
                 failpoint("folder.after_chunk")
@@ -118,7 +124,8 @@ def waiting(folder: Path) -> list[Path]:
 
 
 def holds_files(path: Path) -> bool:
-    """Whether it is a file that was put here, or a folder with one, as far as this process may see."""
+    """Whether it is a file that was put here, or a folder with one, as far as this process may
+    see."""
     try:
         return path in waiting(path.parent) if path.is_file() else path.is_dir() and bool(waiting(path))
     except OSError:
@@ -126,7 +133,8 @@ def holds_files(path: Path) -> bool:
 
 
 def is_complete(path: Path, quiet_s: float) -> bool:
-    """Whether the file is complete: unchanged for a while, and open for writing nowhere on this machine."""
+    """Whether the file is complete: unchanged for a while, and open for
+    writing nowhere on this machine."""
     if time.time() - path.stat().st_mtime < quiet_s:
         return False
     with path.open("rb") as file:
@@ -155,7 +163,8 @@ def printable(name: str) -> str:
 
 
 def move(path: Path, where: str, identity: str) -> Path:
-    """Moves it into the folder `where` beside it, and returns where it is now; a file of the same name there is not overwritten."""
+    """Moves it into the folder `where` beside it, and returns where it is now; a file of the same
+    name there is not overwritten."""
     folder = path.parent / where
     folder.mkdir(exist_ok=True)
     target = folder / path.name
@@ -166,7 +175,8 @@ def move(path: Path, where: str, identity: str) -> Path:
 
 
 def read_file(path: Path, feed: EngineFeed, rows: int) -> Iterator[Piece]:
-    """The file's rows, checked, in pieces that are the same each time. Raises Unreadable for what it cannot read."""
+    """The file's rows, checked, in pieces that are the same each time. Raises
+    Unreadable for what it cannot read."""
     if format_of(path) == PARQUET and path.suffix.lower() in COMPRESSIONS:
         # It would have to be unpacked into memory as a whole.
         raise Unreadable(Message("Parquet is compressed in itself: unpack the file."))

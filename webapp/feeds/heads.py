@@ -31,9 +31,11 @@ def feed_heads_ensure() -> None:
 
 @transaction.atomic
 def feed_place(*, feed: Feed, job: Job) -> None:
-    """Moves the feed to another job, which continues where the former one was. Raises Refused for another team's job.
+    """Moves the feed to another job, which continues where the former one was. Raises
+    Refused for another team's job.
 
-    Without an epoch the head belongs to no start: the former job writes nothing more, and the next generation of the checkpoint is its own.
+    Without an epoch the head belongs to no start: the former job writes nothing more, and the next
+    generation of the checkpoint is its own.
     """
     if job.team_id not in (None, feed.team_id):
         raise refuse("/job", Message("A team's job takes the team's own feeds."))
@@ -44,9 +46,11 @@ def feed_place(*, feed: Feed, job: Job) -> None:
 
 
 def feed_reopen(*, feed: Feed, why: Message) -> None:
-    """Makes the feed's job continue with the feed as it is now. Call it in the transaction that changes the feed.
+    """Makes the feed's job continue with the feed as it is now. Call it in the
+    transaction that changes the feed.
 
-    Without an epoch the head takes nothing more from the running start: no batch that was evaluated under the former feed is stored after this.
+    Without an epoch the head takes nothing more from the running start: no batch that was evaluated
+    under the former feed is stored after this.
     """
     head = feed_head_ensure(feed)
     FeedHead.objects.filter(feed=feed).update(epoch=0)
@@ -67,8 +71,9 @@ def feed_event_add(feed: Feed, kind: JobEvent.Kind | str, text: Message) -> None
 
 
 class FeedStatus(TypedDict):
-    """How far a feed is processed; `job`: the state of its job; `rate`: rows a second; `catching_up`: `{"queries", "done", "to"}`, or empty;
-    `stalled_at`: since when rows wait and nothing is processed.
+    """How far a feed is processed; `job`: the state of its job; `rate`: rows a second;
+    `catching_up`: `{"queries", "done", "to"}`, or empty; `stalled_at`: since when rows wait
+    and nothing is processed.
     """
 
     watermark: int | None
@@ -94,7 +99,8 @@ def feed_status(*, feed_id: int) -> FeedStatus:
 
 
 def outbox_numbers(*, user: AnyUser) -> dict[str, int]:
-    """The number of the newest change, by name of visible feed: a page that reads the rest by API resumes after it."""
+    """The number of the newest change, by name of visible feed: a page that reads the
+    rest by API resumes after it."""
     heads = FeedHead.objects.filter(feed__in=Feed.objects.visible_to(user))
     return dict(heads.values_list("feed__name", "outbox_seq"))
 
@@ -147,7 +153,8 @@ def _status(head: FeedHead) -> FeedStatus:
 
 
 def may_operate(job: Job, *, user: User) -> bool:
-    """Whether the user may start and stop the job: users who may change all of its feeds, since stopping it stops each of them.
+    """Whether the user may start and stop the job: users who may change all of its feeds, since
+    stopping it stops each of them.
 
     A team's job without feeds is for the team's operators, the default one for superusers.
     """

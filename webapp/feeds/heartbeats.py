@@ -14,7 +14,8 @@ from webapp.feeds.models import Feed
 SILENT_MS = 1_000
 """A feed without rows for this long gets a heartbeat."""
 UNDER_WAY_MS = 2_000
-"""A heartbeat carries the time of this long ago: rows that take up to this to arrive are not made late by a pause before them."""
+"""A heartbeat carries the time of this long ago: rows that take up to this to arrive are not made
+late by a pause before them."""
 LONGEST_PAUSE_MS = 5_000
 """Heartbeats of a silent feed become rarer, up to this interval: an idle log should hardly grow."""
 
@@ -35,7 +36,8 @@ class Heartbeats:
         self._silences: dict[int, _Silence] = {}
 
     def beat(self, feed: Feed, now_ms: int) -> bool:
-        """Appends a heartbeat if one is due at `now_ms`; never to an empty log, never back in time. Returns whether it did."""
+        """Appends a heartbeat if one is due at `now_ms`; never to an empty log, never back in
+        time. Returns whether it did."""
         log = event_log(feed.name)
         next_seq, max_t = log.end
         silence = self._silences.setdefault(feed.pk, _Silence(next_seq, now_ms))
@@ -47,7 +49,8 @@ class Heartbeats:
             return False
         row = pa.Table.from_pylist([{EVENT: HEARTBEAT, ENTITY: HEARTBEAT, TIME: t}], schema=row_schema(feed.engine_feed()))
         appended = log.append(row, note={"source": "heartbeat"})
-        # Rows may have arrived between the look and the append: only an undisturbed silence continues.
+        # Rows may have arrived between the look and the append: only an
+        # undisturbed silence continues.
         if appended.first_seq == next_seq:
             silence.next_seq, silence.since_ms, silence.sent = appended.last_seq + 1, now_ms, silence.sent + 1
         return True

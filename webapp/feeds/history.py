@@ -1,4 +1,5 @@
-"""Positions during a span of the past, thinned out for the screen: the live page plays them back."""
+"""Positions during a span of the past, thinned out for the screen: the
+live page plays them back."""
 
 from __future__ import annotations
 
@@ -16,13 +17,17 @@ from webapp.feeds.models import Feed
 from webapp.feeds.recent import acceptance, accepted, log_of
 
 GONE_PERIODS = 48
-"""After this many usual intervals without a report an entity has stale from the map, as in the front end (data/silence.ts)."""
+"""After this many usual intervals without a report an entity has stale from the map, as in the
+front end (data/silence.ts)."""
 BEFORE_ROWS = 200_000
-"""Rows before the span that are searched for earlier samples of entities on the map at its beginning."""
+"""Rows before the span that are searched for earlier samples of entities on
+the map at its beginning."""
 BEFORE_STEP = 65_536
-"""At least this many are always read: they show how often entities report, and give more than one position of those that report rarely."""
+"""At least this many are always read: they show how often entities report, and give more than one
+position of those that report rarely."""
 BEFORE_SAMPLES = 4
-"""At most this many samples per entity before the span: its position, its course, and how often it reports."""
+"""At most this many samples per entity before the span: its position, its course,
+and how often it reports."""
 SPAN_ROWS = 2_000_000
 """A span with more rows is answered only as far as these reach."""
 READS = Places()
@@ -35,8 +40,9 @@ NO_REPORTS = pa.schema([("entity", pa.string()), ("t", pa.int64()), ("x", pa.flo
 class Movements:
     """Samples in order of time: entity (a position in `entities`), t, x and y.
 
-    They hold for `[from_t, to_t)`: at any instant in it an entity's place is that of its last sample, also of one before `from_t`.
-    `begin` is the oldest time in the log, null in an empty one.
+    They hold for `[from_t, to_t)`: at any instant in it an entity's place is that of
+    its last sample, also of one before `from_t`. `begin` is the oldest time in the
+    log, null in an empty one.
     """
 
     from_t: int
@@ -49,7 +55,8 @@ class Movements:
     y: np.ndarray
 
     def to_bytes(self) -> bytes:
-        """A little-endian length, a JSON header of that length padded to eights, then t, x, y as float64 and entity as int32."""
+        """A little-endian length, a JSON header of that length padded to eights, then t, x, y as
+        float64 and entity as int32."""
         header = {"from": self.from_t, "to": self.to_t, "begin": self.begin, "entities": self.entities, "count": len(self.t)}
         text = json.dumps(header).encode()
         text += b" " * (-(4 + len(text)) % 8)
@@ -58,9 +65,11 @@ class Movements:
 
 
 def movements(feed: Feed, from_t: int, to_t: int, step: int) -> Movements:
-    """Each entity's last sample of every `step` (in the feed's unit) in `[from_t, to_t)`, and of those before it that are near.
+    """Each entity's last sample of every `step` (in the feed's unit) in `[from_t, to_t)`, and of
+    those before it that are near.
 
-    The feed's rows may be more than one answer takes: then the answer's `to_t` is less than what was asked for.
+    The feed's rows may be more than one answer takes: then the answer's `to_t` is
+    less than what was asked for.
     """
     with READS.place():
         return _movements(feed, from_t, to_t, step)
@@ -79,7 +88,8 @@ def _movements(feed: Feed, from_t: int, to_t: int, step: int) -> Movements:
 
 
 def _with_those_before(log: EventLog, feed: Feed, span: Span, from_t: int, reaching: int) -> list[pa.Table]:
-    """The rows of the span, and earlier rows of all entities that are not stale at `from_t`, so that the map is complete.
+    """The rows of the span, and earlier rows of all entities that are not stale at `from_t`, so
+    that the map is complete.
 
     Also those back to the time `reaching`, as far as BEFORE_ROWS hold that.
     """
@@ -93,7 +103,8 @@ def _with_those_before(log: EventLog, feed: Feed, span: Span, from_t: int, reach
 
 
 def _usual_period(rows: pa.Table) -> int:
-    """The median time between two reports of the same entity, in the feed's unit; 0 if no entity reports twice."""
+    """The median time between two reports of the same entity, in the feed's unit; 0
+    if no entity reports twice."""
     rows = rows.filter(pc.and_(pc.is_valid(rows.column("x")), pc.is_valid(rows.column("entity"))))
     if not rows.num_rows:
         return 0
@@ -110,7 +121,8 @@ def _numbered(names: pa.ChunkedArray) -> pa.DictionaryArray:
 
 
 def reports(feed: Feed, from_t: int, to_t: int) -> tuple[pa.Table, int]:
-    """Accepted rows with `entity`, `t`, `x` and `y` in `[from_t, to_t)`, and how far they reach: less than `to_t` where they are too many."""
+    """Accepted rows with `entity`, `t`, `x` and `y` in `[from_t, to_t)`, and how far they reach:
+    less than `to_t` where they are too many."""
     log = log_of(feed)
     span = log.numbers_of(from_t, to_t, feed.lateness)
     tables = list(log.read(span.first, min(span.stop, span.first + SPAN_ROWS), columns=COLUMNS))
@@ -125,7 +137,8 @@ def reports(feed: Feed, from_t: int, to_t: int) -> tuple[pa.Table, int]:
 
 
 def _reached(rows: pa.Table, from_t: int, lateness: int) -> int:
-    """Up to when the rows are whole: what comes after them may still hold rows of up to `lateness` before."""
+    """Up to when the rows are whole: what comes after them may still hold rows
+    of up to `lateness` before."""
     return max(from_t + 1, int(pc.max(rows.column("t")).as_py()) - lateness)
 
 
@@ -135,7 +148,8 @@ def _nothing(from_t: int, to_t: int, begin: int | None) -> Movements:
 
 
 def _sampled(feed: Feed, rows: pa.Table, from_t: int, to_t: int, step: int, begin: int | None) -> Movements:
-    """Only numbers are filtered and sorted: names of 300,000 rows cost as much again as everything else."""
+    """Only numbers are filtered and sorted: names of 300,000 rows cost as much
+    again as everything else."""
     names = _numbered(rows.column("entity"))
     placed = pc.and_(pc.is_valid(rows.column("x")), pc.is_valid(rows.column("entity")))
     kept = np.flatnonzero(pc.and_(pc.and_(acceptance(feed, rows), placed), pc.less(rows.column("t"), to_t)).to_numpy())
@@ -151,7 +165,8 @@ def _sampled(feed: Feed, rows: pa.Table, from_t: int, to_t: int, step: int, begi
 
 
 def _last_of_each_slot(entity: np.ndarray, t: np.ndarray, slot: np.ndarray) -> np.ndarray:
-    """Positions by (entity, t) of the last row of each entity in each slot; of equal times the row that came last."""
+    """Positions by (entity, t) of the last row of each entity in each slot; of equal
+    times the row that came last."""
     order = _by_entity_and_time(entity, t)
     entity, slot = entity[order], slot[order]
     last = np.ones(len(order), bool)
@@ -169,7 +184,8 @@ def _by_entity_and_time(entity: np.ndarray, t: np.ndarray) -> np.ndarray:
 
 
 def _is_near(entity: np.ndarray, before: np.ndarray) -> np.ndarray:
-    """Of samples by (entity, t): those in the span, and of each entity the last BEFORE_SAMPLES before it."""
+    """Of samples by (entity, t): those in the span, and of each entity the last
+    BEFORE_SAMPLES before it."""
     counts = np.bincount(entity, weights=before).astype(np.int64)
     begins = np.concatenate(([0], np.cumsum(np.bincount(entity))[:-1]))
     rank = np.arange(len(entity)) - begins[entity]

@@ -1,11 +1,13 @@
 """Rows into a feed's log, exactly once, with every row accounted for.
 
-The log is the truth. Each of its segments remembers the appends it was made of (key, counts, dead letters), and `settle` carries
-them over into PostgreSQL, in order, in the transaction that also moves `IngestCounter.log_seq`: whatever dies between the append and that
-transaction, the next request or the ingest process settles it. A request's own answer is read from what was settled.
+The log is the truth. Each of its segments remembers the appends it was made of (key, counts, dead
+letters), and `settle` carries them over into PostgreSQL, in order, in the transaction that also
+moves `IngestCounter.log_seq`: whatever dies between the append and that transaction, the next
+request or the ingest process settles it. A request's own answer is read from what was settled.
 
-A repeated key is found in PostgreSQL when it was settled before this request began, and in the log behind `log_seq` otherwise: there
-`EventLog.append` looks under its lock, so two concurrent attempts write once.
+A repeated key is found in PostgreSQL when it was settled before this request began, and in
+the log behind `log_seq` otherwise: there `EventLog.append` looks under its lock, so two
+concurrent attempts write once.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ from webapp.feeds.offsets import connector_reached
 SHOWN = 10
 """At most this many dead letters are shown in the response."""
 KEPT = 1_000
-"""At most this many dead letters of one request are stored one by one; the rest are counted in one more for each reason."""
+"""At most this many dead letters of one request are stored one by one; the rest are counted in
+one more for each reason."""
 DETAIL_CHARACTERS, ROW_CHARACTERS = 500, 2_000
 
 
@@ -61,7 +64,8 @@ class Delivery:
 
 @dataclass(frozen=True)
 class Receipt:
-    """The answer to a delivery; `first_seq` and `last_seq` are null when nothing was appended. `late` of the appended rows came too late."""
+    """The answer to a delivery; `first_seq` and `last_seq` are null when nothing was appended.
+    `late` of the appended rows came too late."""
 
     received: int
     appended: int
@@ -74,10 +78,12 @@ class Receipt:
 
 
 def ingest(feed: Feed, delivery: Delivery) -> Receipt:
-    """Appends the delivery's rows and keeps its dead letters; all of it is durable when this returns.
+    """Appends the delivery's rows and keeps its dead letters; all of it is
+    durable when this returns.
 
-    A delivery with the key of an earlier one gets that one's receipt and changes nothing. Raises KeyReused, and OSError or a database
-    error when a disk or PostgreSQL is away: then it may have been stored or not, and the same key shows which.
+    A delivery with the key of an earlier one gets that one's receipt and changes nothing. Raises
+    KeyReused, and OSError or a database error when a disk or PostgreSQL is away: then it may have
+    been stored or not, and the same key shows which.
     """
     since = settle(feed)
     known = _receipt_of(feed, delivery)
@@ -114,7 +120,8 @@ def ingest(feed: Feed, delivery: Delivery) -> Receipt:
 
 
 def settle(feed: Feed) -> int:
-    """Counts the rows in the log from `log_seq` on, with its dead letters and receipts; returns the new `log_seq`."""
+    """Counts the rows in the log from `log_seq` on, with its dead letters and receipts;
+    returns the new `log_seq`."""
     log = event_log(feed.name)
     counter = IngestCounter.objects.filter(feed=feed).first()
     if counter is None:
@@ -137,7 +144,8 @@ def settle(feed: Feed) -> int:
 
 
 def _keep(feed: Feed, counter: IngestCounter, entries: Sequence[Entry]) -> None:
-    """Adds the entries to the counter and stores their dead letters and receipts. Caller holds the counter's lock."""
+    """Adds the entries to the counter and stores their dead letters and receipts. Caller
+    holds the counter's lock."""
     letters: list[DeadLetter] = []
     receipts: list[IngestReceipt] = []
     for entry in entries:
@@ -238,7 +246,8 @@ def _letter_of(letter: events.DeadLetter) -> dict[str, Any]:
 
 
 def _as_json(value: Any) -> Any:
-    """`value` with everything that JSON or PostgreSQL cannot hold as text: NaN, infinity, bytes, times, NUL, lone surrogates."""
+    """`value` with everything that JSON or PostgreSQL cannot hold as text: NaN, infinity, bytes,
+    times, NUL, lone surrogates."""
     if isinstance(value, dict):
         return {_printable(str(key)): _as_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

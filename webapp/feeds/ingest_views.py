@@ -1,7 +1,8 @@
 """`POST /api/v1/feeds/{name}/events`: rows over HTTP, answered when they are on disk.
 
-The work is done by a few long-lived threads with lasting database connections: under ASGI each request has a thread, and
-connections die with theirs; a new one for each request would cost more than everything else here.
+The work is done by a few long-lived threads with lasting database connections: under ASGI each
+request has a thread, and connections die with theirs; a new one for each request would cost more
+than everything else here.
 """
 
 from __future__ import annotations
@@ -77,8 +78,8 @@ class Posted:
 class EventsView(APIView):
     """Takes rows into a feed's log."""
 
-    # Tokens are looked up by the pool's threads; there is no session here, so no CSRF either. No throttle: it would need Redis,
-    # and the bound on waiting requests does its work.
+    # Tokens are looked up by the pool's threads; there is no session here, so no CSRF either. No
+    # throttle: it would need Redis, and the bound on waiting requests does its work.
     authentication_classes = ()
     permission_classes = ()
     throttle_classes = ()
@@ -147,7 +148,8 @@ def too_large() -> Refused:
 
 
 def in_pool(work: Callable[[], T]) -> T:
-    """The result of `work`, done by a thread with a lasting database connection. Raises Refused when too many wait or something is away."""
+    """The result of `work`, done by a thread with a lasting database connection. Raises Refused
+    when too many wait or something is away."""
     if _pool._work_queue.qsize() > WAITING:
         raise away("Too many requests wait.")
     if hangs():

@@ -1,4 +1,5 @@
-"""PostgreSQL keeps the order of segments of logs on shared storage (decision 26), and notifies when a log has grown."""
+"""PostgreSQL keeps the order of segments of logs on shared storage (decision 26), and
+notifies when a log has grown."""
 
 from __future__ import annotations
 
@@ -142,7 +143,8 @@ def _place(head: LogHead) -> Place:
 
 
 class Notices:
-    """Listens to PostgreSQL for logs that have grown, in a thread with its own connection. Until it listens, any log may have grown."""
+    """Listens to PostgreSQL for logs that have grown, in a thread with its own connection. Until it
+    listens, any log may have grown."""
 
     def __init__(self) -> None:
         self._grown: dict[str, int] = {}

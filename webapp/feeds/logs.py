@@ -1,4 +1,5 @@
-"""Where a feed's event log and its states are: the only place that knows whether they are in local folders or on shared storage."""
+"""Where a feed's event log and its states are: the only place that knows whether they are in local
+folders or on shared storage."""
 
 from __future__ import annotations
 
@@ -53,7 +54,8 @@ def states_forget(feed_name: str) -> None:
 
 
 def states_copy(snapshots: Mapping[str, str], target: Path) -> bool:
-    """The snapshots of these names, by feed, with their parts in `target`; false when one has been replaced meanwhile. Raises OSError."""
+    """The snapshots of these names, by feed, with their parts in `target`; false when one has been
+    replaced meanwhile. Raises OSError."""
     for feed_name, name in snapshots.items():
         states, copied = states_of(feed_name), dict[str, bytes]()
         try:
@@ -101,7 +103,8 @@ def _mirrors() -> Path:
 
 
 def logs_copy(target: Path) -> None:
-    """All logs of a store as folders in `target`, as the database knows them in this transaction. Raises LogDamaged, OSError."""
+    """All logs of a store as folders in `target`, as the database knows them in this transaction.
+    Raises LogDamaged, OSError."""
     for name in Feed.objects.values_list("name", flat=True):
         log = event_log(name)
         assert isinstance(log, SharedLog)
@@ -109,7 +112,8 @@ def logs_copy(target: Path) -> None:
 
 
 def log_move(feed: Feed) -> int:
-    """Copies the log of a feed and its states from their folders into the store; how many rows. Nothing may run meanwhile.
+    """Copies the log of a feed and its states from their folders into the store; how many rows.
+    Nothing may run meanwhile.
 
     Raises ValueError, LogDamaged, OSError.
     """

@@ -103,8 +103,9 @@ class UploadState(models.TextChoices):
 class Upload(Owned):
     """An uploaded file that becomes a feed, and its progress.
 
-    The file lies in `<var>/uploads/<id>/`; its size there is how much of it has come. Rows before `position` are in the feed's log, those up to
-    `sending` were being appended: under the same idempotency key they are appended again, once (`uploads/loading.py`).
+    The file lies in `<var>/uploads/<id>/`; its size there is how much of it has come. Rows before
+    `position` are in the feed's log, those up to `sending` were being appended: under the same
+    idempotency key they are appended again, once (`uploads/loading.py`).
     """
 
     edit_role = Role.OPERATOR
@@ -160,10 +161,12 @@ class ConnectorQuerySet(models.QuerySet["Connector"]):
 
 
 class Connector(models.Model):
-    """A stream from outside that runs into a feed (decision 29), or answers of its queries that go out (decision 35).
+    """A stream from outside that runs into a feed (decision 29), or answers of its queries
+    that go out (decision 35).
 
-    `offset` and the counters are those of what is in the log, or at the other side. `revision` counts changes of the settings: deliveries from
-    before a change do not move the new stream's offset.
+    `offset` and the counters are those of what is in the log, or at the other side.
+    `revision` counts changes of the settings: deliveries from before a change do not
+    move the new stream's offset.
     """
 
     feed = models.ForeignKey(Feed, models.CASCADE, related_name="connectors")
@@ -207,7 +210,8 @@ class Connector(models.Model):
 class IngestCounter(models.Model):
     """How many rows ingest has answered for: `received` (into the log or dead) and `dead` of them.
 
-    `log_seq` is the position of the feed's log up to which its rows, dead letters and receipts are counted here.
+    `log_seq` is the position of the feed's log up to which its rows, dead letters and
+    receipts are counted here.
     """
 
     feed = models.OneToOneField(Feed, models.CASCADE, primary_key=True, related_name="ingest_counter")
@@ -218,7 +222,8 @@ class IngestCounter(models.Model):
 
 
 class LogHead(models.Model):
-    """Where a feed's log on shared storage ends. Its row is locked by the process that puts the next segment in its place."""
+    """Where a feed's log on shared storage ends. Its row is locked by the process that puts the
+    next segment in its place."""
 
     feed = models.OneToOneField(Feed, models.CASCADE, primary_key=True, related_name="log_head")
     next_seq = models.BigIntegerField(default=0)
@@ -243,8 +248,8 @@ class LogSegment(models.Model):
 
 
 class LogDamage(models.Model):
-    """Why a feed is suspended: its log cannot be read. It is not processed until `manage.py repair` has repaired the log; the other feeds
-    continue.
+    """Why a feed is suspended: its log cannot be read. It is not processed until `manage.py repair`
+    has repaired the log; the other feeds continue.
     """
 
     feed = models.OneToOneField(Feed, models.CASCADE, primary_key=True, related_name="damage")

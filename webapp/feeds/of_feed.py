@@ -50,7 +50,8 @@ class NamedSerializer(serializers.Serializer[Any]):
 
 
 class OfFeedSerializer(OwnedSerializer):
-    """Things of feeds. A change may have the `updated_at` that the client saw, so that it overwrites no later change."""
+    """Things of feeds. A change may have the `updated_at` that the client saw, so that it
+    overwrites no later change."""
 
     def get_fields(self) -> dict[str, Any]:
         fields = super().get_fields()
@@ -70,7 +71,8 @@ class OfFeedView(OwnedView):
         return Response(self.get_serializer(self.get_object()).data)
 
     def changes(self, thing: Any, request: Request, *, moved: Message) -> dict[str, Any]:
-        """What a valid request changes of `thing`, and `seen_at`: the change that the client saw last, if the request has it.
+        """What a valid request changes of `thing`, and `seen_at`: the change that the client saw
+        last, if the request has it.
 
         Raises ValidationError, with `moved` when it names another feed.
         """

@@ -23,7 +23,8 @@ def reached(connector: Connector, batch: Batch) -> dict[str, Any]:
 
 
 def connector_reached(feed: Feed, note: Mapping[str, Any], rows: int) -> None:
-    """Stores the connector's offset from a delivery's note. Call it in the transaction that settles the delivery."""
+    """Stores the connector's offset from a delivery's note. Call it in the transaction
+    that settles the delivery."""
     reached = note.get("reached")
     if reached is None:
         return
@@ -37,6 +38,7 @@ def connector_reached(feed: Feed, note: Mapping[str, Any], rows: int) -> None:
 
 
 def connector_sent(connector: Connector, offset: Mapping[str, Any], records: int) -> None:
-    """Stores what the other side has acknowledged. Deliveries from before a change of the settings do not count."""
+    """Stores what the other side has acknowledged. Deliveries from before a change of
+    the settings do not count."""
     connectors = Connector.objects.filter(pk=connector.pk, revision=connector.revision)
     connectors.update(offset=offset, messages=F("messages") + records)

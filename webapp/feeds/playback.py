@@ -1,9 +1,10 @@
-"""Sends a recorded file to a feed again, in the order of the file, at the rate of the recording or as fast as possible.
+"""Sends a recorded file to a feed again, in the order of the file, at the rate of the
+recording or as fast as possible.
 
 The receipts say how many rows were accepted, late and dead.
 
-Each chunk is noted in a file before it is sent, under a separate key: a player that was killed sends that chunk again under the same
-key and continues after it, so every row arrives once.
+Each chunk is noted in a file before it is sent, under a separate key: a player that was killed
+sends that chunk again under the same key and continues after it, so every row arrives once.
 """
 
 from __future__ import annotations
@@ -35,12 +36,14 @@ CHUNK_S = 0.25
 
 
 class Lost(RuntimeError):
-    """No row of a whole chunk was accepted: continuing would lose the rest in the same way. The run can be resumed."""
+    """No row of a whole chunk was accepted: continuing would lose the rest in the same
+    way. The run can be resumed."""
 
 
 @dataclass(frozen=True)
 class Move:
-    """How times are mapped: t to `to` + (t - `since`) / `rate`. The default leaves them unchanged."""
+    """How times are mapped: t to `to` + (t - `since`) / `rate`. The
+    default leaves them unchanged."""
 
     since: int = 0
     to: int = 0
@@ -65,9 +68,11 @@ class Move:
 
 @dataclass
 class Progress:
-    """The progress of a run: rows before `begin` are stored; `[begin, end)` were being sent; `move` describes how times are shifted.
+    """The progress of a run: rows before `begin` are stored; `[begin, end)` were being sent; `move`
+    describes how times are shifted.
 
-    Of the stored rows `late` came too late, `dead` are dead letters, for the `reasons` counted; all others were accepted.
+    Of the stored rows `late` came too late, `dead` are dead letters, for the `reasons` counted;
+    all others were accepted.
     """
 
     run: str
@@ -118,7 +123,8 @@ class Recording:
     renamed: Mapping[str, str]
 
     def rows(self, on_dead: Callable[[int], None] = lambda dead: None) -> Iterator[pa.Table]:
-        """Readable rows in file order; `on_dead` is called with how many were not. Raises engine.sources.files.Unreadable."""
+        """Readable rows in file order; `on_dead` is called with how many were not. Raises
+        engine.sources.files.Unreadable."""
         for piece in read_files(find_files(self.path), Columns(self.feed, self.renamed)):
             if piece.dead_count:
                 on_dead(piece.dead_count)
@@ -127,16 +133,19 @@ class Recording:
 
     @property
     def identity(self) -> str:
-        """Identifies the recording, the feed and the mapping, which must be the same when a run is resumed."""
+        """Identifies the recording, the feed and the mapping, which must be the
+        same when a run is resumed."""
         files = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in find_files(self.path)]
         return hashlib.sha256(json.dumps([self.feed.name, sorted(self.renamed.items()), files]).encode()).hexdigest()[:24]
 
 
 @dataclass
 class Player:
-    """Sends a recording. `rate` is how many times faster than life; null: as fast as the server takes it.
+    """Sends a recording. `rate` is how many times faster than life; null: as
+    fast as the server takes it.
 
-    `check` looks at the first rows as they will be sent, before any is: it raises for a run that cannot work.
+    `check` looks at the first rows as they will be sent, before any is: it raises
+    for a run that cannot work.
     """
 
     client: IngestClient
@@ -150,10 +159,12 @@ class Player:
     clock: Callable[[], float] = time.monotonic
 
     def play(self, *, now_ms: int | None = None, in_step: bool = False) -> Progress:
-        """All of it, from where an interrupted run stopped. `now_ms`: the time that the first row's becomes (a new run only).
+        """All of it, from where an interrupted run stopped. `now_ms`: the time that the first row's
+        becomes (a new run only).
 
-        `in_step`: the times between rows shrink with the rate, so that each row is sent when its own time comes. Raises Lost, and what reading
-        and sending raise; the run can be resumed then.
+        `in_step`: the times between rows shrink with the rate, so that each row is
+        sent when its own time comes. Raises Lost, and what reading and sending raise;
+        the run can be resumed then.
         """
         progress = Progress.resumed(self.notes)
         position, began = 0, None
@@ -172,7 +183,8 @@ class Player:
             while progress.begin < position:
                 rest = rows.slice(progress.begin - first)
                 if restarts and progress.end <= progress.begin and now_ms is not None:
-                    # The clock has advanced since the run was interrupted. Rows that were being sent then are repeated unchanged.
+                    # The clock has advanced since the run was interrupted. Rows that were being
+                    # sent then are repeated unchanged.
                     progress.move, restarts = replace(progress.move, since=rest.column(TIME)[0].as_py(), to=now_ms), False
                 began = began or (self.clock(), pc.min(rest.column(TIME)).as_py())
                 self._send(progress, rest, began)
@@ -195,7 +207,8 @@ class Player:
             raise Lost(f"None of rows {progress.begin - chunk.num_rows + 1} to {progress.begin} was accepted: {lost}.")
 
     def _due(self, rest: pa.Table, began: tuple[float, int]) -> int:
-        """How many of the next rows to send now, at least one; waits until the first of them is due."""
+        """How many of the next rows to send now, at least one; waits until
+        the first of them is due."""
         head = rest.slice(0, CHUNK_ROWS)
         if self.rate is None:
             return int(head.num_rows)

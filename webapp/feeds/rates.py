@@ -1,7 +1,9 @@
-"""How fast rows may come over HTTP: token buckets of this process, so that the limits hold while Redis is away.
+"""How fast rows may come over HTTP: token buckets of this process, so that the limits
+hold while Redis is away.
 
-A request is admitted while its buckets are not empty, and its rows are subtracted when they have been counted: a large request may
-overdraw a bucket, and what follows waits for it. Several web processes count each for itself.
+A request is admitted while its buckets are not empty, and its rows are subtracted when they have
+been counted: a large request may overdraw a bucket, and what follows waits for it. Several web
+processes count each for itself.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ PERIODS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 @dataclass(frozen=True)
 class Limit:
-    """The limit of one counter: `rate` per second of what `what` says, for those who share `key`."""
+    """The limit of one counter: `rate` per second of what `what` says, for those who share
+    `key`."""
 
     key: tuple[str, int]
     what: str
@@ -38,7 +41,8 @@ class Limit:
 
 
 class Buckets:
-    """Levels by key; the one not used for longest is forgotten first. Safe to be used by several threads."""
+    """Levels by key; the one not used for longest is forgotten first. Safe to
+    be used by several threads."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

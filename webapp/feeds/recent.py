@@ -1,4 +1,5 @@
-"""The newest rows of a feed's log: positions, tracks, entities, values. Bounded work, whatever the feed's size."""
+"""The newest rows of a feed's log: positions, tracks, entities, values. Bounded work,
+whatever the feed's size."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ def log_of(feed: Feed) -> EventLog:
 
 
 def oldest_clock(feed: Feed) -> int | None:
-    """The clock at the log's oldest row; null while the log has every row that the feed ever had."""
+    """The clock at the log's oldest row; null while the log has every row that the feed ever
+    had."""
     log = log_of(feed)
     if log.start == 0:
         return None
@@ -53,7 +55,8 @@ def oldest_clock(feed: Feed) -> int | None:
 
 
 def newest_rows(feed: Feed, count: int, columns: Sequence[str]) -> pa.Table:
-    """The last `count` accepted rows in order of arrival (fewer after late rows and heartbeats are left out)."""
+    """The last `count` accepted rows in order of arrival (fewer after late rows and
+    heartbeats are left out)."""
     log = log_of(feed)
     next_seq, _ = log.end
     names = list(dict.fromkeys([*columns, "event", "t", "clock"]))
@@ -76,7 +79,8 @@ def acceptance(feed: Feed, rows: pa.Table) -> pa.ChunkedArray:
 
 
 def positions(feed: Feed, box: Box | None = None, limit: int = POSITION_ENTITIES) -> Positions:
-    """Each entity's last position among the newest rows, within `box`; at most `limit`, the latest first."""
+    """Each entity's last position among the newest rows, within `box`; at most
+    `limit`, the latest first."""
     rows = newest_rows(feed, POSITION_ROWS, ["entity", "t", "x", "y"])
     if not rows.num_rows:
         return Positions(None, [])
@@ -114,14 +118,16 @@ class Track(TypedDict):
 
 @dataclass(frozen=True)
 class Tracks:
-    """Points (t, x, y) of each entity in order of time; `complete` false: the oldest were left out."""
+    """Points (t, x, y) of each entity in order of time; `complete` false:
+    the oldest were left out."""
 
     complete: bool
     tracks: list[Track]
 
 
 def tracks(feed: Feed, entities: Sequence[str], from_t: int | None = None, to_t: int | None = None, limit: int = TRACK_POINTS) -> Tracks:
-    """Where `entities` were in [from_t, to_t], both closed; from_t null: a while back from the newest row."""
+    """Where `entities` were in [from_t, to_t], both closed; from_t null: a while
+    back from the newest row."""
     log = log_of(feed)
     _, newest = log.end
     if newest is None or not entities:
@@ -143,7 +149,8 @@ def tracks(feed: Feed, entities: Sequence[str], from_t: int | None = None, to_t:
 
 
 class LastRows(TypedDict):
-    """An entity's newest row and the newest at an earlier time, each with the feed's columns; null: there is none near."""
+    """An entity's newest row and the newest at an earlier time, each with the feed's columns;
+    null: there is none near."""
 
     last: dict[str, Any] | None
     before: dict[str, Any] | None
@@ -198,7 +205,8 @@ class ValueHistogram(_Counted):
 
 
 def histogram(feed: Feed, column: str, bins: int) -> NumberHistogram | ValueHistogram:
-    """How the newest values of an attribute are spread: bins of equal width for numbers, the most frequent for others."""
+    """How the newest values of an attribute are spread: bins of equal width for numbers, the
+    most frequent for others."""
     rows = newest_rows(feed, VALUE_ROWS, [column])
     values = rows.column(column).combine_chunks() if column in rows.column_names else pa.nulls(rows.num_rows)
     head: _Counted = {"column": column, "rows": len(values), "nulls": values.null_count}

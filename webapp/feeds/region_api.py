@@ -107,7 +107,8 @@ class _Imported(TypedDict):
 
 
 class ImportedRegions(_Imported, total=False):
-    """What an import stored, or would store; `faults`: those of all refused rows, where there are some."""
+    """What an import stored, or would store; `faults`: those of all refused
+    rows, where there are some."""
 
     faults: list[FaultRow]
 

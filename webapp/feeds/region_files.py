@@ -1,7 +1,9 @@
-"""The regions in a file of a user: GeoJSON, KML, KMZ, GPX, a Shapefile in a zip, GeoPackage, CSV with a column of WKT.
+"""The regions in a file of a user: GeoJSON, KML, KMZ, GPX, a Shapefile in a zip, GeoPackage,
+CSV with a column of WKT.
 
-This is read in a caged process (`webapp/cage/child.py`), in memory, by readers that do nothing but read: no library here knows other formats,
-follows references, or runs what a file brings along. The kind of a file is taken from its content.
+This is read in a caged process (`webapp/cage/child.py`), in memory, by readers that do nothing but
+read: no library here knows other formats, follows references, or runs what a file brings along. The
+kind of a file is taken from its content.
 """
 
 from __future__ import annotations
@@ -47,7 +49,8 @@ _EPSG = re.compile(r"^(?:urn:ogc:def:crs:EPSG:[\d.]*:|EPSG:)(\d{4,6})$")
 
 @dataclass(frozen=True)
 class Feature:
-    """One region of a file: its position (from 1), its name if it has one, and its region document or why it has none."""
+    """One region of a file: its position (from 1), its name if it has one, and its region
+    document or why it has none."""
 
     row: int
     name: str
@@ -57,7 +60,8 @@ class Feature:
 
 
 def warm_up() -> None:
-    """Reads a file of each kind of library, and all encodings: a process that may open no files any more has loaded what they need."""
+    """Reads a file of each kind of library, and all encodings: a process that may open no files any
+    more has loaded what they need."""
     for codec in {*encodings.aliases.aliases.values()}:
         with suppress(LookupError):
             codecs.lookup(codec)
@@ -93,7 +97,8 @@ def run(request: Mapping[str, Any], data: bytes) -> dict[str, Any]:
 
 
 def features_of(data: bytes, name_field: str | None, *, geographic: bool) -> list[Feature]:
-    """The regions in a file; of a `geographic` feed, in longitude and latitude. Raises Refused when the file as a whole cannot be read."""
+    """The regions in a file; of a `geographic` feed, in longitude and latitude. Raises Refused when
+    the file as a whole cannot be read."""
     if len(data) > FILE_BYTES:
         raise refuse("/file", Message("The file has more than {most} MB.", most=FILE_BYTES // 1_000_000))
     features: list[Feature] = []
@@ -139,7 +144,8 @@ def _features(data: bytes, name_field: str | None, geographic: bool) -> Iterator
 
 
 def _is_far_from_degrees(geometry: Any) -> bool:
-    """Whether a corner is so far out that its coordinates are metres rather than mistaken degrees."""
+    """Whether a corner is so far out that its coordinates are metres
+    rather than mistaken degrees."""
     try:
         return bool(np.abs(shapely.from_geojson(json.dumps(geometry)).bounds).max() > FAR_FROM_DEGREES)
     except (ValueError, TypeError, AttributeError, shapely.errors.GEOSException):
@@ -157,7 +163,7 @@ def format_of(data: bytes) -> str:
     return "geojson" if head.startswith((b"{", b"[")) else "xml" if head.startswith(b"<") else "csv"
 
 
-# -- GeoJSON and CSV ----------------------------------------------------------------------------------------------------------------
+# -- GeoJSON and CSV -------------------------------------------------------------------------------
 
 
 def _geojson(data: bytes, name_field: str | None, geographic: bool) -> Iterator[Feature]:
@@ -201,7 +207,8 @@ def _converted_by(convert: Conversion) -> Conversion:
 
 
 def _without_height(geometry: Any) -> Any:
-    """The geometry with positions of two numbers; anything that is not as expected is left to the region's own check."""
+    """The geometry with positions of two numbers; anything that is not as expected is left
+    to the region's own check."""
 
     def flat(node: Any) -> Any:
         if isinstance(node, list) and node and isinstance(node[0], int | float):
@@ -233,7 +240,7 @@ def _csv(data: bytes) -> Shapes:
         raise refuse("/file", Message("This is not a text table in UTF-8: {error}", error=error)) from error
 
 
-# -- what all have in common ----------------------------------------------------------------------------------------------------------
+# -- what all have in common -----------------------------------------------------------------------
 
 
 def _from_shape(row: int, name: str, geometry: Any) -> Feature:

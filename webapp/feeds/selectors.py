@@ -84,11 +84,12 @@ def feed_events(feed: Feed, limit: int = 20) -> list[FeedEvent]:
 
 
 def feed_counters(feed: Feed) -> FeedCounters:
-    """Where the received rows are: `received = processed + duplicates + late + dead + lost + waiting`; `waiting` are in the log, not yet processed,
-    `lost` were in it until it was damaged.
+    """Where the received rows are:
+    `received = processed + duplicates + late + dead + lost + waiting`; `waiting` are in the log,
+    not yet processed, `lost` were in it until it was damaged.
 
-    The job may have processed rows that ingest has appended and not counted yet: they have been received all the same. `feed_list` reads
-    both rows in one statement, so at one moment.
+    The job may have processed rows that ingest has appended and not counted yet: they have been
+    received all the same. `feed_list` reads both rows in one statement, so at one moment.
     """
     counter, head = _related(feed, "ingest_counter"), _related(feed, "head")
     received, dead, lost = (counter.received, counter.dead, counter.lost) if counter else (0, 0, 0)
@@ -133,7 +134,8 @@ def _related(feed: Feed, name: str) -> Any:
 
 
 def plan_address(feed: Feed) -> str | None:
-    """Where the plan image is served, null without one. The name changes with the image, so it may be cached."""
+    """Where the plan image is served, null without one. The name changes with the
+    image, so it may be cached."""
     return f"{reverse('feed-plan', args=[feed.name])}?v={str(feed.plan_image.name).rsplit('/', 1)[-1]}" if feed.plan_image else None
 
 
@@ -187,7 +189,8 @@ def upload_list(*, user: AnyUser) -> QuerySet[Upload]:
 
 
 def uploads_held(owner_filter: dict[str, Any]) -> int:
-    """How many megabytes someone's uploaded files have together, begun ones as if they were whole."""
+    """How many megabytes someone's uploaded files have together, begun
+    ones as if they were whole."""
     kept = Upload.objects.filter(**owner_filter).exclude(state__in=(UploadState.DONE, UploadState.CANCELLED))
     return -(-(kept.aggregate(held=Sum("size"))["held"] or 0) // 1_000_000)
 

@@ -33,7 +33,8 @@ PLAN_KINDS = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpg", b"RIFF": "web
 
 @transaction.atomic
 def feed_create(*, owner: User, name: str, title: str, crs: str, job: Any = None, **fields: Any) -> Feed:
-    """A new feed with its counters, on the default job. The default of `ahead` depends on the clock. Raises Refused."""
+    """A new feed with its counters, on the default job. The default of `ahead` depends on
+    the clock. Raises Refused."""
     feed = Feed(owner=owner, name=name, title=title, crs=crs, **fields)
     if "ahead" not in fields:
         feed.ahead = default_ahead(time_unit=feed.time, wall_clock=feed.wall_clock, lateness=feed.lateness)
@@ -50,11 +51,13 @@ def feed_create(*, owner: User, name: str, title: str, crs: str, job: Any = None
 
 @transaction.atomic
 def feed_update(*, feed: Feed, job: Any = None, **changes: Any) -> Feed:
-    """Changes the given fields. Raises Refused; the schema and the clock are fixed once rows have been received, but columns can be added."""
+    """Changes the given fields. Raises Refused; the schema and the clock are fixed once rows have
+    been received, but columns can be added."""
     received = IngestCounter.objects.filter(feed=feed, received__gt=0).exists()
     added = _added_columns(feed, changes.get("columns"))
     if added:
-        # After the existing columns, in whatever order they are given: stored states rely on the order of columns.
+        # After the existing columns, in whatever order they are given: stored states
+        # rely on the order of columns.
         changes["columns"] = {**feed.columns, **added}
     fixed = [name for name in SCHEMA_FIELDS if name in changes and changes[name] != getattr(feed, name) and not (added and name == "columns")]
     if fixed and received:
@@ -77,8 +80,8 @@ def feed_update(*, feed: Feed, job: Any = None, **changes: Any) -> Feed:
 
 
 def _added_columns(feed: Feed, columns: Any) -> dict[str, Any]:
-    """What `columns` has beyond the feed's own, if all of these are in it unchanged. Raises Refused for names that have another meaning in
-    queries."""
+    """What `columns` has beyond the feed's own, if all of these are in it unchanged. Raises Refused
+    for names that have another meaning in queries."""
     if not isinstance(columns, dict) or any(columns.get(name) != kind for name, kind in feed.columns.items()):
         return {}
     added = {name: kind for name, kind in columns.items() if name not in feed.columns}
@@ -119,7 +122,7 @@ def _check(feed: Feed) -> None:
         raise Refused(faults)
 
 
-# -- regions ----------------------------------------------------------------------------------------------------------------------
+# -- regions ---------------------------------------------------------------------------------------
 
 
 @transaction.atomic
@@ -174,9 +177,11 @@ def regions_import(
     only_new: bool = False,
     dry_run: bool = False,
 ) -> Imported:
-    """Stores the regions of a file, all or none unless `partial`. A nameless one is named by its place; a taken name gets a number.
+    """Stores the regions of a file, all or none unless `partial`. A nameless one is named by its
+    place; a taken name gets a number.
 
-    `only_new`: regions of the shape of one that is stored already, and that the owner may see, are left out.
+    `only_new`: regions of the shape of one that is stored already, and that the
+    owner may see, are left out.
     """
     taken = set(Region.objects.filter(feed=feed).values_list("name", flat=True))
     visible = Region.objects.visible_to(owner).filter(feed=feed).order_by("-name").values_list("geometry", "name")

@@ -1,4 +1,5 @@
-"""Jobs and the heads of feeds in the admin: for looking. They are started and stopped on the page of feeds and jobs."""
+"""Jobs and the heads of feeds in the admin: for looking. They are started and stopped on
+the page of feeds and jobs."""
 
 from django.contrib import admin
 

@@ -1,4 +1,5 @@
-"""`jobs/`: the processes that evaluate queries. Users who may change all feeds of a job start and stop it; teams have jobs of their own."""
+"""`jobs/`: the processes that evaluate queries. Users who may change all feeds of a job start and
+stop it; teams have jobs of their own."""
 
 from __future__ import annotations
 
@@ -47,7 +48,8 @@ class JobSerializer(serializers.ModelSerializer[Job]):
 
 
 def job_row(job: Job, *, user: User, events: int = 20) -> dict[str, Any]:
-    """A job in pages and the API: only feeds that the user may see, and errors only for operators."""
+    """A job in pages and the API: only feeds that the user may see, and
+    errors only for operators."""
     visible = set(feed_list(user=user).values_list("pk", flat=True))
     editable = may_operate(job, user=user)
     return {

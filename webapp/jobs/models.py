@@ -25,8 +25,9 @@ class ObservedState(models.TextChoices):
 class Job(models.Model):
     """One Spark driver and what is known of it.
 
-    `epoch` counts its starts: a process that writes with an older one is a zombie. `token` marks the processes of the present start in
-    the process table. The reconciler that holds the lease (`lease_owner` until `lease_until`) alone starts and ends processes.
+    `epoch` counts its starts: a process that writes with an older one is a zombie. `token` marks
+    the processes of the present start in the process table. The reconciler that holds the lease
+    (`lease_owner` until `lease_until`) alone starts and ends processes.
     """
 
     name = models.SlugField(max_length=63, unique=True)
@@ -57,7 +58,8 @@ class Job(models.Model):
 
     @property
     def failures(self) -> int:
-        """Failed starts and crashes within the last minutes, unless someone has started the job since."""
+        """Failed starts and crashes within the last minutes, unless someone
+        has started the job since."""
         return len(self.failed_at)
 
 
@@ -97,12 +99,14 @@ class JobEvent(models.Model):
 
 
 class FeedHead(models.Model):
-    """How far a feed has been processed: the row that fences zombies and orders the outbox. Locked by the process that adds to the outbox.
+    """How far a feed has been processed: the row that fences zombies and orders the outbox. Locked
+    by the process that adds to the outbox.
 
-    Batches are numbered within a checkpoint generation; (`checkpoint`, `last_batch`) only grows. `last_seq` is the last row of the
-    log in stored answers (-1: none), stored at `updated_at`. `snapshot` names the newest state snapshot, taken at `snapshot_seq` <=
-    `last_seq` under the queries `queries` ([[id, version], ...]), those that have joined; `query_version` is the feed's version they
-    belong to.
+    Batches are numbered within a checkpoint generation; (`checkpoint`, `last_batch`) only grows.
+    `last_seq` is the last row of the log in stored answers (-1: none), stored at `updated_at`.
+    `snapshot` names the newest state snapshot, taken at `snapshot_seq` <= `last_seq` under the
+    queries `queries` ([[id, version], ...]), those that have joined; `query_version` is the
+    feed's version they belong to.
     """
 
     feed = models.OneToOneField("feeds.Feed", models.CASCADE, primary_key=True, related_name="head")
@@ -133,10 +137,11 @@ class FeedHead(models.Model):
 
 
 class FeedMeasure(models.Model):
-    """The state of a feed's processing at one moment of the last day, for the initial data of its charts.
+    """The state of a feed's processing at one moment of the last day, for the
+    initial data of its charts.
 
-    `rows_per_s` is 0 while nothing is processed. `lag` is how far the watermark is behind, in the feed's unit: behind the wall clock on a feed
-    of the wall clock, else behind the newest event.
+    `rows_per_s` is 0 while nothing is processed. `lag` is how far the watermark is behind, in the
+    feed's unit: behind the wall clock on a feed of the wall clock, else behind the newest event.
     """
 
     feed = models.ForeignKey("feeds.Feed", models.CASCADE, related_name="measures")

@@ -27,14 +27,16 @@ UP = (ObservedState.STARTING, ObservedState.RUNNING)
 
 
 def jobs_down() -> bool:
-    """Whether a job that should run does not: it keeps failing, waits to start again, or is silent. One that was never started is not down yet."""
+    """Whether a job that should run does not: it keeps failing, waits to start again, or is silent.
+    One that was never started is not down yet."""
     started = Job.objects.filter(desired_state=DesiredState.RUNNING).exclude(started_at=None)
     silent = timezone.now() - timedelta(seconds=SILENT_SECONDS)
     return any(job.observed_state not in UP or job.heartbeat is None or job.heartbeat < silent for job in started)
 
 
 def is_shown(job: Job, *, user: User) -> bool:
-    """Whether the user may see the job: the default job is visible to everyone, a team's to its members."""
+    """Whether the user may see the job: the default job is visible to
+    everyone, a team's to its members."""
     return job.team_id is None or user.is_superuser or Membership.objects.filter(user=user, team=job.team_id).exists()
 
 

@@ -1,4 +1,5 @@
-"""Services that change jobs: users' requests, the reconciler's findings, and reports of the job itself."""
+"""Services that change jobs: users' requests, the reconciler's findings, and
+reports of the job itself."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from webapp.jobs.models import DesiredState, Job, JobEvent, ObservedState
 from webapp.jobs.selectors import jobs_held
 
 DEFAULT_JOB = "main"
-"""The job of feeds without a separate one: a single Spark driver for all of them fits one machine."""
+"""The job of feeds without a separate one: a single Spark driver for all
+of them fits one machine."""
 _SESSIONS = "vedette job {} start "
 
 
@@ -78,10 +80,12 @@ def job_event_add(job: Job, kind: JobEvent.Kind | str, text: Message) -> None:
 
 
 def job_claim(*, name: str, epoch: int | None, pid: int, pgid: int, pid_started: float, host: str) -> Job | None:
-    """Makes the calling process the job's only one, under a new highest epoch; None when it must not run.
+    """Makes the calling process the job's only one, under a new highest epoch;
+    None when it must not run.
 
-    `epoch` is the one the reconciler started it for: a process that comes too late (another start has happened since) is refused.
-    Without it (started by hand) the process takes the next one, and so fences the one that runs.
+    `epoch` is the one the reconciler started it for: a process that comes too late (another start
+    has happened since) is refused. Without it (started by hand) the process takes the next one, and
+    so fences the one that runs.
     """
     with transaction.atomic():
         job = Job.objects.select_for_update().filter(name=name).first()
@@ -105,7 +109,8 @@ def job_sessions(job: Job) -> dict[str, str]:
 
 
 def job_sessions_end(job: Job) -> None:
-    """Ends the database sessions of the job's earlier starts: one that was stopped inside a transaction holds locks forever."""
+    """Ends the database sessions of the job's earlier starts: one that was stopped inside a
+    transaction holds locks forever."""
     prefix = _SESSIONS.format(job.name)
     with connection.cursor() as cursor:
         cursor.execute(
@@ -137,7 +142,8 @@ def job_failed(*, job_id: int, epoch: int, error: str) -> None:
 
 @transaction.atomic
 def job_left(*, job_id: int, epoch: int) -> None:
-    """The job's process ended in order on a signal while the desired state is running: not a crash; the next start of the machine resumes it."""
+    """The job's process ended in order on a signal while the desired state is running: not a crash;
+    the next start of the machine resumes it."""
     current = Job.objects.filter(pk=job_id, epoch=epoch, desired_state=DesiredState.RUNNING)
     if current.update(observed_state=ObservedState.STOPPED, pid=None, pgid=None, pid_started=None):
         text = Message("Ended by a signal; continues when it is started again.")

@@ -1,5 +1,6 @@
-"""Makes open sockets check permissions again as soon as someone logs out or a permission changes. The change sends a NOTIFY; the publisher listens
-and forwards it to all sockets. If the message is lost, the sockets notice within a minute.
+"""Makes open sockets check permissions again as soon as someone logs out or a permission changes.
+The change sends a NOTIFY; the publisher listens and forwards it to all sockets. If the message is
+lost, the sockets notice within a minute.
 """
 
 from __future__ import annotations

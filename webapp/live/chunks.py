@@ -1,4 +1,5 @@
-"""What a row of the outbox holds, taken apart as far as it has to be: each answer stays the text that the batch wrote."""
+"""What a row of the outbox holds, taken apart as far as it has to be: each answer stays the
+text that the batch wrote."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ import msgspec
 from webapp.detections.selectors import outbox_since
 
 Chunk = dict[str, Any]
-"""One outbox row: `seq`; `detections` and `alerts`, each row as its query and its text; `queries`, as ARCHITECTURE.md, WebSocket, says."""
+"""One outbox row: `seq`; `detections` and `alerts`, each row as its query and its text; `queries`,
+as ARCHITECTURE.md, WebSocket, says."""
 
 
 class _Row(msgspec.Struct):

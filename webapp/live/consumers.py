@@ -1,4 +1,5 @@
-"""The live socket: passes client frames to subscriptions and their frames to the client. Selectors decide the permissions."""
+"""The live socket: passes client frames to subscriptions and their frames to the client.
+Selectors decide the permissions."""
 
 from __future__ import annotations
 
@@ -43,7 +44,8 @@ BURST, PER_SECOND = 200, 20.0
 
 
 class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
-    """One browser's socket. Messages are handled one after the other, so a subscription never sees two at once."""
+    """One browser's socket. Messages are handled one after the other, so a
+    subscription never sees two at once."""
 
     ENDED = frames.NOT_LOGGED_IN
     SHOWS_ALERTS = True
@@ -71,8 +73,9 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             await self._end()
 
     async def dispatch(self, message: dict[str, Any]) -> None:
-        """Like channels' own, without its call to the single database thread before each message: a hundred pages queued there for 15 s. Code that
-        reads the database closes stale connections anyway (`database_sync_to_async`).
+        """Like channels' own, without its call to the single database thread before each message: a
+        hundred pages queued there for 15 s. Code that reads the database closes stale connections
+        anyway (`database_sync_to_async`).
         """
         await getattr(self, get_handler_name(message))(message)
 
@@ -93,7 +96,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             return
         self.recheck = asyncio.create_task(self._recheck())
 
-    # -- who reads; a shared view answers these otherwise ---------------------------------------------------------------------------
+    # -- who reads; a shared view answers these otherwise ------------------------------------------
 
     async def _reader(self) -> Hashable | None:
         """The key by which sockets are counted; null without a log-in."""
@@ -127,7 +130,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             # The layer drops messages for a closed socket.
             logger.warning("the channel layer does not answer: %s", error)
 
-    # -- from the client ----------------------------------------------------------------------------------------------------------
+    # -- from the client ---------------------------------------------------------------------------
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         if text_data is None or len(text_data) > frames.FRAME_BYTES:
@@ -158,7 +161,8 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         return self.tokens >= 0
 
     async def _subscribe(self, frame: Subscribe) -> None:
-        """Joins the group first and reads then: changes in between are in the group's messages, and known numbers are dropped."""
+        """Joins the group first and reads then: changes in between are in the group's messages, and
+        known numbers are dropped."""
         if not await self._is_valid():
             await self.close(code=self.ENDED)
             return
@@ -213,7 +217,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         if subscription is not None:
             await self.channel_layer.group_discard(group(subscription.feed_id), self.channel_name)
 
-    # -- from the publisher -------------------------------------------------------------------------------------------------------
+    # -- from the publisher ------------------------------------------------------------------------
 
     async def feed_changes(self, message: dict[str, Any]) -> None:
         subscription = self.subscriptions.get(message["feed"])
@@ -233,7 +237,8 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         await self._pass_on(subscription, chunks)
 
     async def _pass_on(self, subscription: Subscription, chunks: Sequence[Chunk] | None) -> None:
-        """Sends the changes that follow; has the reader start again if they are gone or too many."""
+        """Sends the changes that follow; has the reader start again if
+        they are gone or too many."""
         if chunks is None or subscription.behind:
             await self._resync(subscription)
         elif chunks:
@@ -258,7 +263,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     async def access_changed(self, message: dict[str, Any]) -> None:
         self.look.set()
 
-    # -- to the client ------------------------------------------------------------------------------------------------------------
+    # -- to the client -----------------------------------------------------------------------------
 
     async def _send_changes(self, subscription: Subscription, chunks: Sequence[Chunk]) -> None:
         unknown_ids = subscription.unknown_ids(chunks)
@@ -275,7 +280,8 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             await self._write(changes, subscription)
 
     async def _learn(self, subscription: Subscription, asked: set[int] | None) -> bool:
-        """Reads the permissions again; closes the socket and returns false when the reader may no longer see the feed."""
+        """Reads the permissions again; closes the socket and returns false when the reader
+        may no longer see the feed."""
         allowed = await self._permitted(subscription.feed)
         if allowed is None or allowed.feed_id != subscription.feed_id:
             await self._leave(subscription.feed)
@@ -301,7 +307,8 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         await self._write(frames.encoded(frame), subscription)
 
     async def _write(self, text: str, subscription: Subscription | None = None) -> None:
-        """Sends a frame; with a subscription it counts as something the reader has to acknowledge."""
+        """Sends a frame; with a subscription it counts as something the
+        reader has to acknowledge."""
         if subscription is not None:
             subscription.sent(len(text))
         # The client may have disconnected already, without the event having arrived.
@@ -320,7 +327,8 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             logger.warning("the channel layer does not answer: %s", error)
 
     async def _recheck(self) -> None:
-        """Every minute, and when asked to: is the reader still logged in, and may they still see what they see?"""
+        """Every minute, and when asked to: is the reader still logged in, and may
+        they still see what they see?"""
         with contextlib.suppress(asyncio.CancelledError):
             while True:
                 await self._join_groups()
@@ -337,7 +345,8 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
                     self.look.set()
 
     async def _may_stay(self) -> bool:
-        """Reads log-in and permissions again; closes the socket and returns false when the reader may see nothing any more."""
+        """Reads log-in and permissions again; closes the socket and returns false when the reader
+        may see nothing any more."""
         if not await self._is_valid():
             await self.close(code=self.ENDED)
             return False
@@ -352,7 +361,8 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
 
 
 class SharedConsumer(LiveConsumer):
-    """The socket of a link to a live view: positions and answers of one feed, without alerts, which name people. Ends with the link."""
+    """The socket of a link to a live view: positions and answers of one feed, without alerts, which
+    name people. Ends with the link."""
 
     ENDED = frames.NOT_PERMITTED
     SHOWS_ALERTS = False

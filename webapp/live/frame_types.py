@@ -1,4 +1,5 @@
-"""The forms of the frames that a page gets, for the OpenAPI document and for the code that makes them."""
+"""The forms of the frames that a page gets, for the OpenAPI document and for
+the code that makes them."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from webapp.feeds.heads import FeedStatus
 class SnapshotFrame(TypedDict):
     """The newest answers and alerts at outbox number `seq`, and positions [id, x, y, t].
 
-    `since`: all answers that began at or after it are among `detections`; null: all answers are. `clock`: the greatest event time of the feed.
+    `since`: all answers that began at or after it are among `detections`; null: all answers are.
+    `clock`: the greatest event time of the feed.
     """
 
     type: Literal["snapshot"]
@@ -30,7 +32,8 @@ _Numbers = TypedDict("_Numbers", {"from": int, "seq": int})
 
 
 class ChangesFrame(_Numbers):
-    """All changes of the numbers `from` to `seq`. `queries`: those of which another version, or none, runs from now on."""
+    """All changes of the numbers `from` to `seq`. `queries`: those of which another version,
+    or none, runs from now on."""
 
     type: Literal["changes"]
     feed: str

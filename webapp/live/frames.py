@@ -1,4 +1,5 @@
-"""Frames of the live socket, built from what selectors give; the shapes are fixed in ARCHITECTURE.md, WebSocket."""
+"""Frames of the live socket, built from what selectors give; the shapes are fixed in
+ARCHITECTURE.md, WebSocket."""
 
 from __future__ import annotations
 
@@ -32,13 +33,16 @@ NOT_LOGGED_IN = 4401
 NOT_PERMITTED = 4403
 TOO_OFTEN = 4429
 RESTARTING = 4503
-"""The server ends. The standard's code is 1012, but autobahn sends no code below 3000 except 1000."""
+"""The server ends. The standard's code is 1012, but autobahn sends no code below 3000 except
+1000."""
 TOO_BIG = 4413
-"""Close codes: of those below 3000 the web server lets an application send only 1000 (RFC 6455, section 7.4.2)."""
+"""Close codes: of those below 3000 the web server lets an application send only 1000
+(RFC 6455, section 7.4.2)."""
 
 
 def group(feed_id: int) -> str:
-    """The channel group that the publisher sends a feed's messages to. By its id: a name may be given to another feed later."""
+    """The channel group that the publisher sends a feed's messages to. By its id: a name may be
+    given to another feed later."""
     return f"feed.{feed_id}"
 
 
@@ -48,7 +52,8 @@ class BadFrame(ValueError):
 
 @dataclass(frozen=True)
 class Subscribe:
-    """Subscribes to a feed's answers: of `queries` (null: of all that the reader may see), resuming after number `since` if possible."""
+    """Subscribes to a feed's answers: of `queries` (null: of all that the reader may see), resuming
+    after number `since` if possible."""
 
     feed: str
     queries: frozenset[int] | None
@@ -145,7 +150,7 @@ def _number(document: Mapping[str, Any], name: str) -> int | None:
     return value
 
 
-# -- from the server --------------------------------------------------------------------------------------------------------------
+# -- from the server -------------------------------------------------------------------------------
 
 
 def snapshot(
@@ -158,10 +163,12 @@ def snapshot(
     clock: int | None,
     since: int | None = None,
 ) -> SnapshotFrame:
-    """The initial state of a page at outbox number `seq`: complete, or the newest positions, alerts and answers that fit a message.
+    """The initial state of a page at outbox number `seq`: complete, or the newest positions, alerts
+    and answers that fit a message.
 
-    `detections` come oldest first, `alerts` newest first. The page requests the rest from the API, as it does for older times.
-    `since`: all answers that began at or after it are among `detections`; null: all answers are. The message says the same of what it holds.
+    `detections` come oldest first, `alerts` newest first. The page requests the rest from the API,
+    as it does for older times. `since`: all answers that began at or after it are among
+    `detections`; null: all answers are. The message says the same of what it holds.
     """
     places = newest(positions, MESSAGE_BYTES // 2)
     room = MESSAGE_BYTES - _bytes(places)
@@ -189,7 +196,8 @@ def fitting(rows: Sequence[Any], room: int) -> list[Any]:
 
 
 def newest(positions: Sequence[list[Any]], room: int) -> list[list[Any]]:
-    """Of rows [id, x, y, t] those with the greatest t that together take at most `room` bytes; all of them, in their order, where they fit."""
+    """Of rows [id, x, y, t] those with the greatest t that together take at most `room` bytes; all
+    of them, in their order, where they fit."""
     if sum(map(_bytes, positions)) <= room:
         return list(positions)
     return fitting(sorted(positions, key=lambda row: row[3], reverse=True), room)
@@ -209,17 +217,19 @@ _ENCODER = json.JSONEncoder(separators=(",", ":"), default=str)
 
 
 def changes(feed: str, *, first: int, seq: int, detections: Sequence[str], alerts: Sequence[str], queries: Sequence[int] = ()) -> str:
-    """The text of the numbers `first` to `seq` for this reader, perhaps empty; `seq` = `first` - 1: there is nothing new.
+    """The text of the numbers `first` to `seq` for this reader, perhaps empty; `seq` = `first`
+    - 1: there is nothing new.
 
-    `detections`, `alerts`: texts of the rows. `queries`: ids of those of which another version, or none, runs from now on; the page asks for
-    them again.
+    `detections`, `alerts`: texts of the rows. `queries`: ids of those of which another version, or
+    none, runs from now on; the page asks for them again.
     """
     head = encoded({"type": "changes", "feed": feed, "from": first, "seq": seq, "queries": list(queries)})[:-1]
     return f'{head},"detections":[{",".join(detections)}],"alerts":[{",".join(alerts)}]}}'
 
 
 class RowTexts:
-    """The texts of a message's rows, encoded once for all readers of this process: the channel layer passes the same lists to all of them."""
+    """The texts of a message's rows, encoded once for all readers of this process: the channel
+    layer passes the same lists to all of them."""
 
     LISTS = 128
 
@@ -241,8 +251,8 @@ texts_of = RowTexts().of
 
 
 def positions(feed: str, *, t: int | None, entities: Sequence[Any], box: Box | None = None) -> str:
-    """The text of a sample: where things in `box` are now, each as [id, x, y, t]; the latest ones where they do not all fit. Encoded once, because a
-    sample goes to many readers.
+    """The text of a sample: where things in `box` are now, each as [id, x, y, t]; the latest ones
+    where they do not all fit. Encoded once, because a sample goes to many readers.
     """
     head = encoded({"type": "positions", "feed": feed, "t": t})[:-1]
     texts, inside = texts_of(entities), _inside(box, entities)
@@ -270,7 +280,8 @@ def error(code: str, message: Message, language: str) -> ErrorFrame:
 
 
 def within(box: Box | None, entities: Sequence[list[Any]]) -> list[list[Any]]:
-    """The positions that a map of `box` shows; a box whose west is greater than its east crosses the antimeridian."""
+    """The positions that a map of `box` shows; a box whose west is greater than its east
+    crosses the antimeridian."""
     return [entities[at] for at in _inside(box, entities)]
 
 

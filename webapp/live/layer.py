@@ -1,6 +1,8 @@
-"""The channel layer by Redis's publish and subscribe: a message reaches each web process once, whatever the number of its pages.
+"""The channel layer by Redis's publish and subscribe: a message reaches each web process once,
+whatever the number of its pages.
 
-With lists in Redis every page fetches its own copy of each message: a hundred pages took 3.9 s where they now take half a second.
+With lists in Redis every page fetches its own copy of each message: a hundred pages took 3.9 s
+where they now take half a second.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ CAPACITY = 500
 
 
 class Inbox(asyncio.Queue[bytes]):
-    """The messages that one socket has not fetched yet. When it is full, messages are dropped: readers request missing numbers again."""
+    """The messages that one socket has not fetched yet. When it is full, messages are dropped:
+    readers request missing numbers again."""
 
     def put_nowait(self, item: bytes) -> None:
         if not self.full():
@@ -37,7 +40,8 @@ class _LoopLayer(RedisPubSubLoopLayer):  # type: ignore[misc]
 
 
 class SharedMessagesLayer(RedisPubSubChannelLayer):  # type: ignore[misc]
-    """Sockets of a process share the decoded message, and must not change it. `capacity`: the most messages that wait for a socket."""
+    """Sockets of a process share the decoded message, and must not change it. `capacity`: the most
+    messages that wait for a socket."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

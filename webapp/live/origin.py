@@ -1,6 +1,8 @@
-"""Sockets are opened by this site's own pages and by programs with a token: the rule of Django's CSRF check, for handshakes.
+"""Sockets are opened by this site's own pages and by programs with a token: the rule of Django's
+CSRF check, for handshakes.
 
-No browser lets a page set `Authorization` on a handshake, so one that carries a token is no other site's doing, whatever its origin.
+No browser lets a page set `Authorization` on a handshake, so one that carries a token is no other
+site's doing, whatever its origin.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ Origin = tuple[str, str, int | None]
 
 
 class SameOrigin:
-    """Passes on handshakes with a token, and those whose `Origin` has the scheme, the host and the port that they were sent to.
+    """Passes on handshakes with a token, and those whose `Origin` has the scheme, the host and the
+    port that they were sent to.
 
     Others get an `error` frame that says what is required, and are closed.
     """
@@ -60,7 +63,8 @@ def bearer(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
 
 
 def is_own_page(headers: Iterable[tuple[bytes, bytes]], *, secure: bool) -> bool:
-    """Whether a handshake with these headers comes from a page of this site. `secure`: it came to this process by TLS."""
+    """Whether a handshake with these headers comes from a page of this site. `secure`: it
+    came to this process by TLS."""
     by_name = {name.decode("latin1").lower(): value.decode("latin1") for name, value in headers}
     origin, host = by_name.get("origin", ""), by_name.get("host", "")
     if not origin or not validate_host(split_domain_port(host)[0], settings.ALLOWED_HOSTS):

@@ -1,4 +1,5 @@
-"""The latest positions of each feed, cached in Redis for pages that are opened; may be lost at any time."""
+"""The latest positions of each feed, cached in Redis for pages that are
+opened; may be lost at any time."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ def keep(connection: redis.Redis, feed_id: int, t: int | None, entities: list[li
 
 
 def latest(feed_id: int) -> dict[str, Any]:
-    """`{"t", "entities": [[id, x, y, t], ...]}` as stored last; empty if there is none or Redis does not answer."""
+    """`{"t", "entities": [[id, x, y, t], ...]}` as stored last; empty if there is none
+    or Redis does not answer."""
     connection = client()
     if connection is None:
         return dict(NOTHING)

@@ -1,6 +1,7 @@
-"""The publisher: the only sender to the channel layer. Its messages are copies; readers request lost ones again by number. Reads the outbox by
-(feed, seq), woken by NOTIFY and polling every POLL_S; tails the event logs for positions; sends each feed's status once a second. Survives outages
-of PostgreSQL and Redis.
+"""The publisher: the only sender to the channel layer. Its messages are copies; readers request
+lost ones again by number. Reads the outbox by (feed, seq), woken by NOTIFY and polling every
+POLL_S; tails the event logs for positions; sends each feed's status once a second. Survives
+outages of PostgreSQL and Redis.
 """
 
 from __future__ import annotations
@@ -40,9 +41,11 @@ FEEDS_S = 2.0
 MESSAGE_ROWS = 20
 """Outbox rows that are read at once, and in one message at most."""
 MESSAGE_ANSWERS = 1_000
-"""Answers and alerts in one message, unless one outbox row has more: a frame holds about two thousand; beyond that the page resynchronises."""
+"""Answers and alerts in one message, unless one outbox row has more: a frame holds about two
+thousand; beyond that the page resynchronises."""
 BEHIND_ROWS = 200_000
-"""When positions lag further behind than this, they skip to the end of the log: only current ones matter."""
+"""When positions lag further behind than this, they skip to the end of the log:
+only current ones matter."""
 POSITION_COLUMNS = ("event", "entity", "t", "x", "y", "seq")
 
 
@@ -88,7 +91,8 @@ class Publisher:
     def _look_for_feeds(self) -> None:
         close_old_connections()
         self.feeds = {feed.pk: feed for feed in Feed.objects.only("id", "name")}
-        # The end of a damaged log is unknown until it is repaired; answers found before are still sent.
+        # The end of a damaged log is unknown until it is repaired; answers
+        # found before are still sent.
         whole = self.feeds.keys() - feeds_set_aside()
         for feed_id in whole - self.tails.keys():
             with damage_isolated(self.feeds[feed_id]):
@@ -97,14 +101,16 @@ class Publisher:
             del self.tails[feed_id]
         statuses = feed_statuses()
         for feed_id in self.feeds:
-            # Pages that were open before this process started hold a number, and ask again when the next one skips some.
+            # Pages that were open before this process started hold a number, and ask again
+            # when the next one skips some.
             self.sent.setdefault(feed_id, statuses[feed_id]["outbox_seq"] if feed_id in statuses else 0)
 
     def _send_changes(self, feed_id: int) -> None:
         while rows := chunks_after(feed_id=feed_id, seq=self.sent[feed_id], limit=MESSAGE_ROWS):
             for chunks in messages(rows):
                 self._send(feed_id, {"type": "feed.changes", "feed": self.feeds[feed_id].name, "chunks": chunks})
-                # Without checking that it arrived: readers notice a missing number, and a stuck channel layer must not block the others.
+                # Without checking that it arrived: readers notice a missing number, and a stuck
+                # channel layer must not block the others.
                 self.sent[feed_id] = chunks[-1]["seq"]
 
     def _send_statuses(self) -> None:
@@ -133,7 +139,8 @@ class Publisher:
         raw.notifies.clear()
 
     def _listen(self) -> Any:
-        """The connection that listens. Django replaces it now and then, and LISTEN applies to one connection only."""
+        """The connection that listens. Django replaces it now and then, and LISTEN
+        applies to one connection only."""
         connection.ensure_connection()
         raw = connection.connection
         if raw is not self._listening:
@@ -179,7 +186,8 @@ class PositionTail:
         self.max_t: int | None = None
 
     def due(self, now: float) -> dict[str, Any] | None:
-        """The message with entities that moved since the last one, if it is time for one and any did."""
+        """The message with entities that moved since the last one, if it is
+        time for one and any did."""
         if now < self._next_send:
             return None
         self._next_send = now + POSITIONS_S

@@ -1,4 +1,5 @@
-"""Reads of consumers: permissions, a consistent snapshot, the numbers after one that a reader has."""
+"""Reads of consumers: permissions, a consistent snapshot, the numbers
+after one that a reader has."""
 
 from __future__ import annotations
 
@@ -26,8 +27,8 @@ from webapp.live.chunks import Chunk, chunks_after
 from webapp.queries.selectors import queries_visible
 
 SNAPSHOT_ROWS = 500
-"""The most answers in a snapshot, the newest ones. A page requests the rest of its window from the API; larger snapshots made a hundred pages that
-open at once wait."""
+"""The most answers in a snapshot, the newest ones. A page requests the rest of its window from the
+API; larger snapshots made a hundred pages that open at once wait."""
 RESUMED_ROWS = 500
 """A reader that missed more outbox rows than this gets a snapshot instead."""
 
@@ -49,7 +50,8 @@ def permission(*, user_id: int, feed: str) -> Permission | None:
 
 
 def logged_in(scope: Mapping[str, Any]) -> bool:
-    """Whether the token or the session that the socket came with is still that of the same, active user, with a second factor if needed."""
+    """Whether the token or the session that the socket came with is still that of the same, active
+    user, with a second factor if needed."""
     if "bearer" in scope:
         token = token_authenticate(scope["bearer"], Scope.READ)
         return token is not None and token.user_id == scope["user"].pk
@@ -80,7 +82,8 @@ def snapshot(*, feed_id: int, queries: list[int], from_t: int | None) -> dict[st
 
 
 def missed(*, feed_id: int, since: int) -> list[Chunk] | None:
-    """The outbox rows after `since` without a gap; None if they are expired, too many, or `since` is in the future."""
+    """The outbox rows after `since` without a gap; None if they are expired, too many, or
+    `since` is in the future."""
     newest = feed_status(feed_id=feed_id)["outbox_seq"]
     if since > newest or newest - since > RESUMED_ROWS:
         return None

@@ -1,4 +1,5 @@
-"""`feeds/{name}/shares/`: links to the live view for people without an account; only for users who may change the feed, with a session."""
+"""`feeds/{name}/shares/`: links to the live view for people without an account; only for users who
+may change the feed, with a session."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ from webapp.live.shares import share_create, share_list, share_revoke
 
 
 class ShareSerializer(serializers.ModelSerializer[SharedView]):
-    """A link without its secret. `queries`: the ids it shows; when it is made, null for all that the maker sees."""
+    """A link without its secret. `queries`: the ids it shows; when it is made, null
+    for all that the maker sees."""
 
     maker = PersonField(read_only=True)
     queries = BoundedListField(child=serializers.IntegerField(), max_length=10_000, required=False, allow_null=True, write_only=True)
@@ -69,7 +71,8 @@ class ShareView(GenericViewSet[SharedView]):
         require_session(request)
 
     def feed(self) -> Feed:
-        """The feed of the address. Raises NotFound for one that is not visible, PermissionDenied for one that is not the user's to change."""
+        """The feed of the address. Raises NotFound for one that is not visible, PermissionDenied
+        for one that is not the user's to change."""
         feed = feed_list(user=person(self.request)).filter(name=self.kwargs["name"]).first()
         if feed is None:
             raise NotFound

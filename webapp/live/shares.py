@@ -40,7 +40,8 @@ class NewShare:
 
 @transaction.atomic
 def share_create(*, maker: User, feed: Feed, name: str, expires_at: datetime, queries: Collection[int] | None = None) -> NewShare:
-    """A link of 256 random bits to the feed, with these queries of it, or with null all that the maker sees now."""
+    """A link of 256 random bits to the feed, with these queries of it, or with null
+    all that the maker sees now."""
     secret = secrets.token_urlsafe(32)
     share = SharedView.objects.create(feed=feed, maker=maker, name=name, expires_at=expires_at, digest=digest_of(secret))
     visible = queries_visible(user=maker, feed=feed)
@@ -61,7 +62,8 @@ def share_list(*, feed: Feed) -> QuerySet[SharedView]:
 
 
 def share_find(text: str) -> SharedView | None:
-    """The valid link with this secret; null if there is none, it has expired, or its creator may not see the feed any more."""
+    """The valid link with this secret; null if there is none, it has expired, or its creator may
+    not see the feed any more."""
     try:
         secret = SIGNER.unsign(text)
     except BadSignature:

@@ -9,7 +9,8 @@ from collections.abc import Hashable
 
 OF_A_USER = 20
 TIMEOUT_S = 5.0
-"""A page that is loaded again opens its new socket before the end of its old one has been noticed: it waits this long for the place."""
+"""A page that is loaded again opens its new socket before the end of its old one has been noticed:
+it waits this long for the place."""
 LOOK_S = 0.02
 
 _taken: Counter[Hashable] = Counter()

@@ -1,7 +1,9 @@
-"""One reader's subscription to one feed: which numbers it has been sent, and how much it has not acknowledged yet.
+"""One reader's subscription to one feed: which numbers it has been sent, and how much it
+has not acknowledged yet.
 
-Pure state: no socket, no database. Invariant: every number up to `last_sent` has been covered by a frame (or by the snapshot), none
-twice; after `stalled` nothing is sent until the reader subscribes again.
+Pure state: no socket, no database. Invariant: every number up to `last_sent` has been
+covered by a frame (or by the snapshot), none twice; after `stalled` nothing is sent until
+the reader subscribes again.
 """
 
 from __future__ import annotations
@@ -17,13 +19,15 @@ UNACKED_BYTES = 8_000_000
 """A reader with this much unread has to resynchronise: its queue stays bounded."""
 UNACKED_FRAMES = 400
 POSITION_BYTES = 1_500_000
-"""Beyond this much unread, positions are sent rarely: they are samples, and the next one replaces the last."""
+"""Beyond this much unread, positions are sent rarely: they are samples, and the
+next one replaces the last."""
 SELDOM_SECONDS = 2.0
 
 
 @dataclass
 class Subscription:
-    """`allowed`: queries that the reader may see; `denied`: those known to be none of them; `chosen`: those it asked for (null: all)."""
+    """`allowed`: queries that the reader may see; `denied`: those known to be none of them;
+    `chosen`: those it asked for (null: all)."""
 
     feed_id: int
     feed: str
@@ -50,12 +54,14 @@ class Subscription:
         return numbers == list(range(self.last_sent + 1, self.last_sent + 1 + len(numbers)))
 
     def lacks(self, newest: int) -> bool:
-        """Whether changes counted by the previous status have not arrived, which they should have. `newest`: the number of this one."""
+        """Whether changes counted by the previous status have not arrived, which they should have.
+        `newest`: the number of this one."""
         before, self.announced = self.announced, newest
         return self.last_sent < before
 
     def unknown_ids(self, chunks: Sequence[Chunk]) -> set[int]:
-        """Queries in `chunks` that the reader may or may not see: it is not known yet, because they were registered a moment ago for instance."""
+        """Queries in `chunks` that the reader may or may not see: it is not known yet, because they
+        were registered a moment ago for instance."""
         named = {query for chunk in chunks for kind in ("detections", "alerts") for query, _ in chunk[kind]}
         named |= {query for chunk in chunks for query in chunk["queries"]}
         return named - self.allowed - self.denied
@@ -66,7 +72,8 @@ class Subscription:
         self.denied = set() if asked is None else (self.denied | asked) - allowed
 
     def take(self, chunks: Sequence[Chunk]) -> dict[str, Any]:
-        """Covers `chunks` (at least one, without a gap): first and last number, and the texts of the rows that are for the reader."""
+        """Covers `chunks` (at least one, without a gap): first and last number, and the texts of
+        the rows that are for the reader."""
         first, self.last_sent = self.last_sent + 1, chunks[-1]["seq"]
         return {
             "first": first,
@@ -98,7 +105,8 @@ class Subscription:
         self.positions_at = now
 
     def acked(self, seq: int) -> None:
-        """The reader has received everything up to `seq`. Raises nothing for a number it was never sent."""
+        """The reader has received everything up to `seq`. Raises nothing for a
+        number it was never sent."""
         if seq <= self.last_sent:
             self.unread_bytes = self.unread_frames = self.unread_positions = 0
 

@@ -13,7 +13,8 @@ logger = logging.getLogger(__name__)
 
 
 def base_map_archives() -> dict[int, Archive]:
-    """Those whose tiles this server has, by their place in the list. One that cannot be read is left out; `manage.py check` names it too."""
+    """Those whose tiles this server has, by their place in the list. One that cannot be read is
+    left out; `manage.py check` names it too."""
     archives = {}
     for number, one in enumerate(settings.BASE_MAPS):
         try:

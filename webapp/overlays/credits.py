@@ -10,7 +10,8 @@ SILENT = ("script", "style")
 
 
 def safe_credits(markup: str) -> str:
-    """The texts of `markup` and its links; every other element, and every other attribute, is left out."""
+    """The texts of `markup` and its links; every other element, and every
+    other attribute, is left out."""
     reader = _Reader()
     reader.feed(markup)
     reader.close()

@@ -10,7 +10,8 @@ from webapp.feeds.models import NO_CONTROLS, Feed
 
 
 class Overlay(models.Model):
-    """A GeoJSON FeatureCollection in the feed's own coordinates; users who see the feed see it, users who may change the feed may change it."""
+    """A GeoJSON FeatureCollection in the feed's own coordinates; users who see the feed see it,
+    users who may change the feed may change it."""
 
     feed = models.ForeignKey(Feed, models.CASCADE, related_name="overlays")
     name = models.CharField(max_length=100, validators=[NO_CONTROLS])

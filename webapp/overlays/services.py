@@ -39,7 +39,8 @@ def overlay_remove(*, overlay: Overlay) -> None:
 
 
 def check_document(document: Any) -> dict[str, Any]:
-    """The document with nothing but geometries and their names. Raises Refused with all faults found."""
+    """The document with nothing but geometries and their names. Raises
+    Refused with all faults found."""
     features = document.get("features") if isinstance(document, dict) else None
     if not isinstance(features, list) or document.get("type") != "FeatureCollection":
         raise refuse("/document", Message('A GeoJSON FeatureCollection is needed: {"type": "FeatureCollection", "features": [...]}.'))

@@ -1,4 +1,5 @@
-"""Base maps from PMTiles archives on this server: each a file of picture tiles or of vector tiles, which an operator names in VEDETTE_BASE_MAPS."""
+"""Base maps from PMTiles archives on this server: each a file of picture tiles or of vector tiles,
+which an operator names in VEDETTE_BASE_MAPS."""
 
 from __future__ import annotations
 
@@ -31,8 +32,9 @@ class ArchiveError(ValueError):
 class Archive:
     """An open archive; threads share it.
 
-    `bounds` are west, south, east and north; `vector_layers` names what its tiles have, none when these are pictures; `encoding` is that of
-    HTTP, in which the tiles are stored; `attribution` is safe HTML.
+    `bounds` are west, south, east and north; `vector_layers` names what its tiles have, none
+    when these are pictures; `encoding` is that of HTTP, in which the tiles are stored;
+    `attribution` is safe HTML.
     """
 
     reader: Any
@@ -111,7 +113,8 @@ def _checked(path: str, reader: Any, header: Mapping[str, Any]) -> Archive:
 
 
 def _metadata(reader: Any, header: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What the archive says about itself. Raises arbitrary errors for a damaged archive or too much metadata."""
+    """What the archive says about itself. Raises arbitrary errors for a damaged
+    archive or too much metadata."""
     length = header["metadata_length"]
     if length > METADATA_BYTES:
         raise ValueError(f"metadata of {length} bytes")

@@ -1,7 +1,9 @@
-"""A running instance's data in one file, and back: the database, the log of events, the state of the feeds and the plans, as of one moment.
+"""A running instance's data in one file, and back: the database, the log of events, the state of
+the feeds and the plans, as of one moment.
 
-The moment is a snapshot of the database. The log is taken up to its end at that moment; its segments never change, so links to them are enough to
-hold them while they are copied, and neither ingest nor jobs wait. Spark's checkpoints are not taken: they may be thrown away at any time.
+The moment is a snapshot of the database. The log is taken up to its end at that moment; its
+segments never change, so links to them are enough to hold them while they are copied, and neither
+ingest nor jobs wait. Spark's checkpoints are not taken: they may be thrown away at any time.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ TRIES = 20
 """Retries when a state snapshot was replaced between reading the database and the folder."""
 HEAD_LINES = 40
 NEW_SETTINGS = {b"SET transaction_timeout = 0;\n"}
-"""The first line of a script by pg_restore of PostgreSQL 17 and newer; without it the effect is the same."""
+"""The first line of a script by pg_restore of PostgreSQL 17 and newer; without
+it the effect is the same."""
 
 
 class BackupError(RuntimeError):
@@ -73,7 +76,8 @@ def link_logs(places: Places, target: Path) -> None:
 
 
 def link_moment(places: Places, states: Mapping[str, str], staging: Path) -> bool:
-    """Links to states and plans of this moment in `staging`; False when a state snapshot has been replaced meanwhile."""
+    """Links to states and plans of this moment in `staging`; False when a state snapshot
+    has been replaced meanwhile."""
     try:
         for feed, name in states.items():
             if name:
@@ -119,7 +123,8 @@ def dump(server: Mapping[str, Any], snapshot: str, target: Path) -> None:
 
 
 def pack(staging: Path, target: Path, facts: Mapping[str, Any]) -> None:
-    """One tar file of everything in `staging`, with the checksum of each file; it appears complete or not at all. Raises OSError."""
+    """One tar file of everything in `staging`, with the checksum of each file; it appears complete
+    or not at all. Raises OSError."""
     files = sorted(path for path in staging.rglob("*") if path.is_file())
     sums = {str(path.relative_to(staging)): _digest(path) for path in files}
     (staging / MANIFEST).write_text(json.dumps({"format": FORMAT, **facts, "files": sums}, indent=1))
@@ -136,7 +141,8 @@ def pack(staging: Path, target: Path, facts: Mapping[str, Any]) -> None:
 
 
 def unpack(source: Path, staging: Path) -> dict[str, Any]:
-    """The manifest, after everything was put into `staging` and compared with its checksums. Raises BackupError."""
+    """The manifest, after everything was put into `staging` and compared with its
+    checksums. Raises BackupError."""
     if not source.is_file():
         raise BackupError(f"there is no file {source.resolve()}")
     try:
@@ -167,7 +173,8 @@ def _extract(archive: tarfile.TarFile, member: tarfile.TarInfo, staging: Path) -
 
 
 def load(server: Mapping[str, Any], source: Path) -> None:
-    """The dump into an empty database, of a server that may be older than our pg_restore. Raises BackupError; then nothing was restored."""
+    """The dump into an empty database, of a server that may be older than our pg_restore. Raises
+    BackupError; then nothing was restored."""
     reads = [program("pg_restore"), "--no-owner", "--no-privileges", "--file=-", str(source)]
     writes = [program("psql"), "--no-psqlrc", "--quiet", "--single-transaction", "--set=ON_ERROR_STOP=1"]
     with tempfile.TemporaryFile() as errors, subprocess.Popen(reads, stdout=subprocess.PIPE, stderr=errors) as reading:
@@ -187,7 +194,8 @@ def load(server: Mapping[str, Any], source: Path) -> None:
 
 
 def _copy_script(script: IO[bytes], target: IO[bytes]) -> None:
-    """The script as it is, without the settings at its head that servers before PostgreSQL 17 do not know."""
+    """The script as it is, without the settings at its head that servers before
+    PostgreSQL 17 do not know."""
     for _ in range(HEAD_LINES):
         line = script.readline()
         if line not in NEW_SETTINGS:

@@ -1,7 +1,9 @@
-"""Becomes another program that cannot outlive its parent: `python -S -E child.py [--user NAME] [--keep-search] PARENT_PID SIGNAL PROGRAM ARGS...`.
+"""Becomes another program that cannot outlive its parent: `python -S -E child.py [--user NAME]
+[--keep-search] PARENT_PID SIGNAL PROGRAM ARGS...`.
 
-Standard library only and no package imports: it is run as a script, so that it starts in a few milliseconds. It exists because
-code between fork and exec (`preexec_fn`) is not safe in a process that has threads.
+Standard library only and no package imports: it is run as a script, so that it starts in a few
+milliseconds. It exists because code between fork and exec (`preexec_fn`) is not safe in a
+process that has threads.
 """
 
 import ctypes
@@ -27,7 +29,8 @@ def prctl(*numbers: int) -> None:
 
 
 def become(user: str, keep_search: bool) -> None:
-    """Changes from root to `user`; with `keep_search` folders that only root may enter stay passable for it and its children."""
+    """Changes from root to `user`; with `keep_search` folders that only root may enter stay
+    passable for it and its children."""
     entry = pwd.getpwnam(user)
     if keep_search:
         prctl(PR_SET_KEEPCAPS, 1)
@@ -45,7 +48,8 @@ def become(user: str, keep_search: bool) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Runs the steps of the module's docstring; returns only if the arguments are wrong or the parent is gone already."""
+    """Runs the steps of the module's docstring; returns only if the arguments are wrong or
+    the parent is gone already."""
     user, keep_search = None, False
     while arguments[0].startswith("--"):
         option = arguments.pop(0)

@@ -1,8 +1,10 @@
-"""The processes of several machines on this one, with one command: `python -m webapp.platform.cluster [--feeds] [--verbose]` (`make cluster`).
+"""The processes of several machines on this one, with one command:
+`python -m webapp.platform.cluster [--feeds] [--verbose]` (`make cluster`).
 
-The form of `docker/compose.yaml` without Docker: PostgreSQL, Valkey, Kafka, a store of S3's protocol for the logs, a Spark master with four workers,
-and two of what takes rows in: web servers and `manage.py ingest`. A killed process is restarted. With `--join` it is one more Spark worker for the
-cluster that runs on the same VEDETTE_VAR.
+The form of `docker/compose.yaml` without Docker: PostgreSQL, Valkey, Kafka, a store of S3's
+protocol for the logs, a Spark master with four workers, and two of what takes rows in: web servers
+and `manage.py ingest`. A killed process is restarted. With `--join` it is one more Spark worker for
+the cluster that runs on the same VEDETTE_VAR.
 """
 
 import argparse
@@ -29,7 +31,8 @@ from webapp.platform.redis import EmbeddedRedis, RedisError
 WORKERS = 4
 SETTINGS = "spark.conf"
 NOT_FOR_SPARK = ("DATABASE_URL", "REDIS_URL", "SECRET_KEY", "VEDETTE_SECRETS_KEYS", "VEDETTE_PUSH_KEY", "VEDETTE_LOG_STORE")
-"""Spark's own processes have neither the database nor keys: what a task reads from the log is in the task."""
+"""Spark's own processes have neither the database nor keys: what a task reads
+from the log is in the task."""
 
 
 class SparkCluster:
@@ -122,13 +125,15 @@ def processes(var: Path, spark: SparkCluster, ports: Sequence[int]) -> Iterator[
     for process in demo.processes(var, ports[0], feeds=False):
         yield process
         if process.name == "ingest":
-            # On the same folder it takes over when the first ends. Rows by HTTP go to both web servers.
+            # On the same folder it takes over when the first ends. Rows by
+            # HTTP go to both web servers.
             yield replace(process, name="ingest-2")
     yield demo.web("web-2", ports[1])
 
 
 def run(*, feeds: bool, verbose: bool) -> None:
-    """Starts everything, says where it is, and stops everything at Ctrl-C. Raises StartError and the parts' own errors."""
+    """Starts everything, says where it is, and stops everything at Ctrl-C. Raises StartError
+    and the parts' own errors."""
     started, var = time.monotonic(), var_folder()
     first = next_free_port(int(os.environ.get("VEDETTE_PORT") or 8000))
     reservations = [first, next_free_port(first.port + 1)]

@@ -1,7 +1,9 @@
-"""Everything on this machine with one command: `python -m webapp.platform.demo [--no-feeds] [--restore FILE]` (`make demo`, `make up`).
+"""Everything on this machine with one command:
+`python -m webapp.platform.demo [--no-feeds] [--restore FILE]` (`make demo`, `make up`).
 
-Starts PostgreSQL and Redis (unless DATABASE_URL and REDIS_URL name others), migrates, seeds, then runs the web server, the worker, the
-publisher, the ingest, the connectors and, with feeds, the players. Spark jobs are started by the worker's reconciler, not from here.
+Starts PostgreSQL and Redis (unless DATABASE_URL and REDIS_URL name others), migrates, seeds, then
+runs the web server, the worker, the publisher, the ingest, the connectors and, with feeds, the
+players. Spark jobs are started by the worker's reconciler, not from here.
 """
 
 import argparse
@@ -33,12 +35,14 @@ NO_KEY = (
     "entered again. If you have the file secrets-key of the old folder, stop this, remove {var}, put the file there, and start again."
 )
 HEALTH_SECONDS = 300.0
-"""The first request imports all pages: seconds, but minutes on a machine that is busy with something else. A server that ends is noticed at once."""
+"""The first request imports all pages: seconds, but minutes on a machine that is busy with
+something else. A server that ends is noticed at once."""
 RESTORE_SECONDS = 6 * 3600.0
 WARNING = re.compile(r"\(vedette\.W\d+\) (.*)")
 """Of `manage.py check`, which `migrate` runs: about the settings, and no reason not to start."""
 DELIVERIES = ("--queues=deliveries", "--pool=threads", "--concurrency=8", "--hostname=deliveries@%h", "--without-gossip", "--without-mingle")
-"""Sending mostly waits for others: threads of one process are enough, and the other worker's tasks are not delayed."""
+"""Sending mostly waits for others: threads of one process are enough, and the other
+worker's tasks are not delayed."""
 
 
 def manage(*arguments: str) -> tuple[str, ...]:
@@ -47,7 +51,8 @@ def manage(*arguments: str) -> tuple[str, ...]:
 
 
 def environment(var: Path, *, port: int, database_url: str, redis_url: str) -> dict[str, str]:
-    """The variables that every process of one machine gets. What the caller's environment already sets, stays. Raises JavaError."""
+    """The variables that every process of one machine gets. What the caller's environment already
+    sets, stays. Raises JavaError."""
     chosen = {
         "DJANGO_SETTINGS_MODULE": "webapp.config.settings",
         "VEDETTE_VAR": str(var),
@@ -63,7 +68,8 @@ def environment(var: Path, *, port: int, database_url: str, redis_url: str) -> d
         # Many processes share few cores: more threads only compete with each other.
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
-        # Otherwise the C library would give each thread of the JVM and of a Python process its own heap, and keep it.
+        # Otherwise the C library would give each thread of the JVM and of a Python process
+        # its own heap, and keep it.
         "MALLOC_ARENA_MAX": "2",
         # The checks load every page into the workers; `migrate` has run them.
         "CELERY_SKIP_CHECKS": "1",
@@ -76,7 +82,8 @@ def environment(var: Path, *, port: int, database_url: str, redis_url: str) -> d
 
 
 def owner_environment(postgres: EmbeddedPostgres | None) -> dict[str, str]:
-    """The extra variables of a process that changes the schema: the owner's address and the reader's role. External servers have their own."""
+    """The extra variables of a process that changes the schema: the owner's address and the
+    reader's role. External servers have their own."""
     if postgres is None:
         # Removed from the environment, because all other processes inherit it.
         stored = {name: os.environ.pop(name, "") for name in ("DATABASE_OWNER_URL", "DATABASE_READER_ROLE")}
@@ -85,7 +92,8 @@ def owner_environment(postgres: EmbeddedPostgres | None) -> dict[str, str]:
 
 
 def keep_environment(path: Path, variables: Mapping[str, str]) -> None:
-    """Writes `variables` so that `. PATH` in a shell sets them: `manage.py` in another terminal then speaks to what runs here.
+    """Writes `variables` so that `. PATH` in a shell sets them: `manage.py` in another terminal
+    then speaks to what runs here.
 
     Only its owner may read it.
     """
@@ -95,7 +103,8 @@ def keep_environment(path: Path, variables: Mapping[str, str]) -> None:
 
 
 def processes(var: Path, port: int, *, feeds: bool) -> Iterator[Process]:
-    """The processes behind PostgreSQL and Redis, in the order of their start; they are stopped in the reverse one."""
+    """The processes behind PostgreSQL and Redis, in the order of their start; they are
+    stopped in the reverse one."""
     celery = (sys.executable, "-m", "celery", "-A", "webapp.config")
     yield Process("publisher", manage("publish"))
     yield Process("worker", (*celery, "worker", "--loglevel=INFO", "--concurrency=2"), ends_orphans=True, stop_seconds=15.0)
@@ -131,14 +140,16 @@ def say(text: str) -> None:
 
 
 def restore(manager: ProcessManager, *, owner: Mapping[str, str], backup: Path) -> None:
-    """Puts the backup into the new, empty database and the folder `var`. Its users and their passwords come with it."""
+    """Puts the backup into the new, empty database and the folder `var`. Its users and
+    their passwords come with it."""
     say(f"Restoring {backup} ...")
     with also(manager.environment, owner):
         say(manager.run("restore", manage("restore", str(backup)), timeout=RESTORE_SECONDS).strip())
 
 
 def prepare(manager: ProcessManager, *, owner: Mapping[str, str], passwords: Mapping[str, str], feeds: bool) -> None:
-    """Migrates and seeds the database. `owner` is used only for the migration, the passwords for the seed."""
+    """Migrates and seeds the database. `owner` is used only for the migration,
+    the passwords for the seed."""
     say("Preparing the database ...")
     with also(manager.environment, owner):
         for warning in WARNING.findall(manager.run("migrate", manage("migrate", "--noinput"))):
@@ -159,7 +170,8 @@ def also(environment: dict[str, str], variables: Mapping[str, str]) -> Iterator[
 
 
 def run(*, feeds: bool, verbose: bool, backup: Path | None = None) -> None:
-    """Starts everything, with `backup` if any, says where it is, and stops everything at Ctrl-C. Raises StartError and the parts' own errors."""
+    """Starts everything, with `backup` if any, says where it is, and stops everything at Ctrl-C.
+    Raises StartError and the parts' own errors."""
     started = time.monotonic()
     if os.geteuid() == 0:
         say(AS_ROOT)

@@ -1,7 +1,8 @@
 """The project's dependencies: `python -m webapp.platform.dependencies` (part of `make check`).
 
-Asks the indexes of known vulnerabilities about everything in both locks, and writes both lists of parts (SBOM, CycloneDX) into `var/sbom/`. An index
-that cannot be asked is no failure, but is reported; so are the containers' images that are named by version alone.
+Asks the indexes of known vulnerabilities about everything in both locks, and writes both lists of
+parts (SBOM, CycloneDX) into `var/sbom/`. An index that cannot be asked is no failure, but is
+reported; so are the containers' images that are named by version alone.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ def main() -> int:
 
 
 def python_audit(requirements: Path, service: Sequence[str] = ()) -> list[str]:
-    """Known vulnerabilities of the packages in a file of exact requirements, one a line. `service`: pip-audit's options for another index."""
+    """Known vulnerabilities of the packages in a file of exact requirements, one a line. `service`:
+    pip-audit's options for another index."""
     command = [
         sys.executable,
         "-m",

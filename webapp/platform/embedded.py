@@ -1,4 +1,5 @@
-"""A server of our own on loopback: started by a process manager as `process()` says, or as a child of this process by `start`."""
+"""A server of our own on loopback: started by a process manager as `process()` says, or as a child
+of this process by `start`."""
 
 import os
 import signal
@@ -16,7 +17,8 @@ from webapp.platform.processes import Process, tied_to_parent
 
 
 class EmbeddedServerError(RuntimeError):
-    """An embedded server could not be found, prepared or started; the text says why and what to do."""
+    """An embedded server could not be found, prepared or started; the text says why and what to
+    do."""
 
 
 class EmbeddedServer(ABC):
@@ -56,7 +58,8 @@ class EmbeddedServer(ABC):
         return True
 
     def start(self, *, timeout: float = 60.0) -> str:
-        """Starts the server as a child of this process and returns its URL; does nothing when it runs. Raises `error`."""
+        """Starts the server as a child of this process and returns its URL; does nothing
+        when it runs. Raises `error`."""
         if self._popen is not None and self._popen.poll() is None:
             return self.url
         self.prepare()
@@ -73,7 +76,8 @@ class EmbeddedServer(ABC):
         return self.url
 
     def stop(self) -> None:
-        """Stops the server that `start` started, by KILL when it takes too long; may be called twice."""
+        """Stops the server that `start` started, by KILL when it takes too
+        long; may be called twice."""
         if self._popen is None:
             return
         if self._popen.poll() is None:

@@ -1,6 +1,7 @@
 """Programs for the JVM from Maven Central: `make cluster` and the tests run Kafka and S3Proxy.
 
-`jar_locks/PROGRAM.lock` has a line for each jar that a program loads: `group:artifact:version`, and the SHA-256 of the file.
+`jar_locks/PROGRAM.lock` has a line for each jar that a program loads: `group:artifact:version`,
+and the SHA-256 of the file.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from webapp.platform.java import java_home
 LOCKS = Path(__file__).parent / "jar_locks"
 CENTRAL = "https://repo1.maven.org/maven2"
 AT_ONCE, TRIES, STALL_S = 8, 3, 30.0
-"""How many files are fetched at the same time, how often each is tried, and how long a connection may be idle."""
+"""How many files are fetched at the same time, how often each is tried, and how long
+a connection may be idle."""
 
 
 def java_program() -> str:
@@ -27,7 +29,8 @@ def java_program() -> str:
 
 
 def jars(program: str) -> Path:
-    """A folder with the program's jars, fetched at the first call on this machine. Raises OSError when they cannot be had."""
+    """A folder with the program's jars, fetched at the first call on this machine. Raises
+    OSError when they cannot be had."""
     lock = (LOCKS / f"{program}.lock").read_text()
     folder = Path.home() / ".cache" / "vedette" / f"{program}-{hashlib.sha256(lock.encode()).hexdigest()[:16]}"
     if folder.is_dir():

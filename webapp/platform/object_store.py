@@ -1,7 +1,8 @@
-"""A store of S3's protocol on loopback: S3Proxy over a folder, for `make cluster` and the tests. It runs in production elsewhere too.
+"""A store of S3's protocol on loopback: S3Proxy over a folder, for `make cluster` and the tests. It
+runs in production elsewhere too.
 
-`python -m webapp.platform.object_store FOLDER PORT` becomes the server for other machines, with the keys of AWS_ACCESS_KEY_ID and
-AWS_SECRET_ACCESS_KEY; with `--fetch` it only fetches the program.
+`python -m webapp.platform.object_store FOLDER PORT` becomes the server for other machines, with the
+keys of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; with `--fetch` it only fetches the program.
 """
 
 from __future__ import annotations

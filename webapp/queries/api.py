@@ -62,7 +62,8 @@ class Unavailable(APIException):
 
 
 class StopSerializer(serializers.ModelSerializer[QueryStop]):
-    """Why the job runs without the query; it starts again when the query is edited, or switched off and on."""
+    """Why the job runs without the query; it starts again when the query is
+    edited, or switched off and on."""
 
     reason = TranslatedField(read_only=True)
 

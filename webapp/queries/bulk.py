@@ -1,7 +1,9 @@
-"""Many queries in one step: one specification as the template, one query for each region of a file; and the removal of many.
+"""Many queries in one step: one specification as the template, one query for each region of a
+file; and the removal of many.
 
-The region goes where the template says `{"region": "$feature"}`; a border or transition template without a place for it gets it as its region.
-Running the same file again registers nothing: names that the feed has are reported, not changed.
+The region goes where the template says `{"region": "$feature"}`; a border or transition template
+without a place for it gets it as its region. Running the same file again registers nothing: names
+that the feed has are reported, not changed.
 """
 
 from __future__ import annotations
@@ -42,7 +44,8 @@ FeatureFaults = tuple[int, str, list[Fault]]
 
 @dataclass(frozen=True)
 class Planned:
-    """One query to be made: the feature's place in the file, its name, the specification as written and frozen, and its region."""
+    """One query to be made: the feature's place in the file, its name, the specification as written
+    and frozen, and its region."""
 
     row: int
     name: str
@@ -53,7 +56,8 @@ class Planned:
 
 @dataclass
 class Registered:
-    """The result for a file. `queries` are in the order of `made`, and empty when nothing was stored."""
+    """The result for a file. `queries` are in the order of `made`, and
+    empty when nothing was stored."""
 
     made: list[Planned] = field(default_factory=list)
     existing: list[tuple[int, Query, bool]] = field(default_factory=list)
@@ -74,10 +78,12 @@ def queries_register(
     dry_run: bool = False,
     **settings: Any,
 ) -> Registered:
-    """Registers a query for each feature, all or none unless `partial`, in one transaction and one version of the feed's set.
+    """Registers a query for each feature, all or none unless `partial`, in one transaction and one
+    version of the feed's set.
 
-    `naming` may hold `{name}` and `{row}`; `settings` are those that `query_register` takes, too, for all of them.
-    Raises Refused when the template itself is at fault, with pointers below `/template`.
+    `naming` may hold `{name}` and `{row}`; `settings` are those that `query_register`
+    takes, too, for all of them. Raises Refused when the template itself is at fault, with
+    pointers below `/template`.
     """
     template = _placed(template)
     planned, refused = _plan(template, features, naming, feed, owner)
@@ -95,7 +101,8 @@ def queries_register(
 
 @dataclass
 class Removed:
-    """The result of a removal. `removed` are ids, by name; `missing` ids and names that the feed does not have, or not for this user."""
+    """The result of a removal. `removed` are ids, by name; `missing` ids and names that the feed
+    does not have, or not for this user."""
 
     removed: list[int] = field(default_factory=list)
     refused: list[Query] = field(default_factory=list)
@@ -115,10 +122,12 @@ def queries_remove(
     dry_run: bool = False,
     stop_dependents: bool = False,
 ) -> Removed:
-    """Removes those of the feed's queries that all given choices hold of, in one transaction and one version of the feed's set.
+    """Removes those of the feed's queries that all given choices hold of, in one transaction and
+    one version of the feed's set.
 
-    All or none unless `partial`: a query that `user` sees but may not change is refused. Answers and alerts stay, as with the removal of one.
-    Raises Refused when others derive from them, unless these may stop.
+    All or none unless `partial`: a query that `user` sees but may not change is refused.
+    Answers and alerts stay, as with the removal of one. Raises Refused when others derive from
+    them, unless these may stop.
     """
     with transaction.atomic():
         Feed.objects.select_for_update(of=("self",), no_key=True).only("pk").get(pk=feed.pk)
@@ -162,7 +171,8 @@ def _placed(template: Any) -> Any:
 
 
 def _plan(template: Any, features: Sequence[Feature], naming: str, feed: Feed, owner: User) -> tuple[list[Planned], list[FeatureFaults]]:
-    """The query for each feature, whether or not its name is taken on the feed, and the features without one."""
+    """The query for each feature, whether or not its name is taken on the feed, and
+    the features without one."""
     written = len(str(template.get("program", ""))) * len(features)
     if written > PROGRAM_CHARACTERS:
         most = PROGRAM_CHARACTERS // len(features)
@@ -210,7 +220,8 @@ def _check_name(name: str, row: int | None) -> None:
 
 
 def _check_template(specification: Any, regions: Mapping[str, Any], feed: Feed, owner: User) -> dict[str, Query]:
-    """What the template derives from. Raises Refused with all faults, with pointers below `/template`, after a valid region was put into it."""
+    """What the template derives from. Raises Refused with all faults, with pointers below
+    `/template`, after a valid region was put into it."""
     try:
         checked = check(specification, feed.engine_feed(), dict(regions))
         upstream = upstream_of(feed=feed, document=specification, user=owner)
@@ -233,7 +244,8 @@ def _check_kinds(template: Any, alert_kinds: Sequence[str]) -> None:
 
 
 def _split(owner: User, feed: Feed, planned: Sequence[Planned], refused: list[FeatureFaults], lock: bool = False) -> Registered:
-    """The planned queries, split by whether the feed has one of that name. Of a query that `owner` may not see only the taken name is shown."""
+    """The planned queries, split by whether the feed has one of that name. Of a query that `owner`
+    may not see only the taken name is shown."""
     if lock:
         # Under the row's lock no other registration can take one of the names meanwhile.
         Feed.objects.select_for_update(of=("self",), no_key=True).only("pk").get(pk=feed.pk)

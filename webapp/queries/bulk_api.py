@@ -1,4 +1,5 @@
-"""`queries/bulk`: a file of regions becomes as many queries. `queries/remove`: many queries together, stopped for good."""
+"""`queries/bulk`: a file of regions becomes as many queries. `queries/remove`: many queries
+together, stopped for good."""
 
 from __future__ import annotations
 
@@ -118,7 +119,8 @@ class _BulkAnswer(TypedDict):
 
 
 class BulkAnswer(_BulkAnswer, total=False):
-    """What became of the rows; `faults`: those of all refused rows, where there are some; `sentence`: how the first query reads."""
+    """What became of the rows; `faults`: those of all refused rows, where there are some;
+    `sentence`: how the first query reads."""
 
     faults: list[FaultRow]
 
@@ -144,7 +146,8 @@ class RemovedAnswer(_RemovedAnswer, total=False):
 
 
 class BulkView(APIView):
-    """One query for each region of a file: one transaction, one version of the feed's set of queries."""
+    """One query for each region of a file: one transaction, one version of
+    the feed's set of queries."""
 
     parser_classes = (Json, MultiPartParser)
     throttle_action: str | None = None
@@ -191,7 +194,8 @@ class RemoveQueriesSerializer(serializers.Serializer[Any]):
 
 
 class RemoveView(APIView):
-    """Many queries of one feed removed in one transaction and one version of its set; their answers stay."""
+    """Many queries of one feed removed in one transaction and one version of
+    its set; their answers stay."""
 
     throttle_action: str | None = None
 

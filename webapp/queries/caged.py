@@ -1,4 +1,5 @@
-"""Tries a specification on a feed's log, in a separate process that can be killed (`webapp/cage`)."""
+"""Tries a specification on a feed's log, in a separate process that can be killed
+(`webapp/cage`)."""
 
 from __future__ import annotations
 
@@ -28,9 +29,11 @@ def answer_of(
     broke_off: Message,
     failures: Mapping[int, Message] | None = None,
 ) -> dict[str, Any]:
-    """The answer of the module `program` to a request, which names the folder of the log as `log_root`.
+    """The answer of the module `program` to a request, which names the folder
+    of the log as `log_root`.
 
-    Raises PreviewFailed with one of the texts; `failures`: the texts of the program's own exit statuses.
+    Raises PreviewFailed with one of the texts; `failures`: the texts of the
+    program's own exit statuses.
     """
     try:
         status, written = ENGINE.ask(Work(program, dict(request), seconds, MEMORY_BYTES, read=[request["log_root"]]))

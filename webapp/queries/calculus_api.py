@@ -1,4 +1,5 @@
-"""Endpoints of the rule editor beside `queries/check`: the gallery of templates, and a program tried on a stretch of history."""
+"""Endpoints of the rule editor beside `queries/check`: the gallery of templates, and a program
+tried on a stretch of history."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ class FilledSerializer(OfFeedSerializer):
 
 
 class SandboxSerializer(SpecificationSerializer):
-    """A program, over which stretch of the log, and for whom: `from` to `to` in the feed's unit, or the last `minutes`."""
+    """A program, over which stretch of the log, and for whom: `from` to `to` in the feed's
+    unit, or the last `minutes`."""
 
     minutes = serializers.FloatField(min_value=0.1, max_value=24 * 60, default=10)
     to = serializers.IntegerField(required=False, allow_null=True, default=None, min_value=-LARGEST_TIME, max_value=LARGEST_TIME)
@@ -86,7 +88,8 @@ class GalleryView(APIView):
 
 
 class SandboxView(APIView):
-    """A rule program over a stretch of history: every fluent, inner ones too, with the rule that made each edge; nothing is stored."""
+    """A rule program over a stretch of history: every fluent, inner ones too, with the rule that
+    made each edge; nothing is stored."""
 
     throttle_action = "preview"
 

@@ -1,4 +1,5 @@
-"""A constraint query as a graph editor shows it: as a document and as text, with its closure, or why nothing can satisfy it."""
+"""A constraint query as a graph editor shows it: as a document and as text, with its closure, or
+why nothing can satisfy it."""
 
 from __future__ import annotations
 
@@ -61,7 +62,8 @@ def placed(fault: Fault) -> PlacedFault:
 
 
 def _edges(graph: ConstraintGraph) -> list[Edge]:
-    """Each pair of variables that something bounds: the tightest bounds that hold, and whether any constraint states one of them."""
+    """Each pair of variables that something bounds: the tightest bounds that hold, and whether any
+    constraint states one of them."""
     from engine.constraint_queries.graph import LONGEST, closed_distances, closed_times
 
     names = graph.names

@@ -1,8 +1,11 @@
-"""Queries that derive from others: what prevents it, and the effects of a change on derived queries.
+"""Queries that derive from others: what prevents it, and the effects of a
+change on derived queries.
 
-Each version of a query has one set of upstream versions: every change of an upstream query gives all queries that derive from it new versions, which
-answer for the history again. A query that can no longer derive is stopped with the reason, and continues when it can again. A query derives only from
-queries that its owner may see: otherwise it would continue showing answers that are no longer shared.
+Each version of a query has one set of upstream versions: every change of an upstream query
+gives all queries that derive from it new versions, which answer for the history again. A query
+that can no longer derive is stopped with the reason, and continues when it can again. A query
+derives only from queries that its owner may see: otherwise it would continue showing answers
+that are no longer shared.
 """
 
 from __future__ import annotations
@@ -33,10 +36,11 @@ CANDIDATE = ""
 
 
 def upstream_of(*, feed: Feed, document: Any, user: AnyUser | None, kept: Query | None = None) -> dict[str, Query]:
-    """The live queries that a document derives from, by what it calls them. A name goes before an id, except an id that `kept` derived from before:
-    a query of that name does not replace it.
+    """The live queries that a document derives from, by what it calls them. A name goes before an
+    id, except an id that `kept` derived from before: a query of that name does not replace it.
 
-    Of those that `user` may see, and those that `kept` derived from before; null: of all. The owner of `kept` has to see them too.
+    Of those that `user` may see, and those that `kept` derived from before; null: of all. The owner
+    of `kept` has to see them too.
     """
     called = {source.query for source in sources_of(document)}
     if not called:
@@ -56,7 +60,8 @@ def named_by(called: Collection[str]) -> Q:
 
 
 def chosen(queries: Iterable[Query], called: Set[str], before: Set[int]) -> dict[str, Query]:
-    """Of these queries those that are meant, by what they are called; `before`: what was derived from before."""
+    """Of these queries those that are meant, by what they are called; `before`:
+    what was derived from before."""
     queries_and_sources = list(queries)
     again = [query for query in queries_and_sources if query.pk in before]
     by_name = _by_name(queries_and_sources, called - {str(pk) for pk in before}) | _by_name(again, called)
@@ -75,7 +80,8 @@ def _by_name(queries: Iterable[Query], called: Set[str]) -> dict[str, Query]:
 
 @dataclass
 class Graph:
-    """Queries by id, and the ids of those that each derives from. `stops`: those stopped just now."""
+    """Queries by id, and the ids of those that each derives from. `stops`: those stopped just
+    now."""
 
     queries: dict[int, Query] = field(default_factory=dict)
     sources: dict[int, list[int]] = field(default_factory=dict)
@@ -83,7 +89,8 @@ class Graph:
 
     @classmethod
     def above(cls, queries: Iterable[Query]) -> Graph:
-        """These and all that they derive from, directly or not: one statement for each level, however many there are."""
+        """These and all that they derive from, directly or not: one statement for each
+        level, however many there are."""
         graph, waiting = cls(), {query.pk: query for query in queries}
         while waiting:
             graph.queries |= waiting
@@ -119,7 +126,8 @@ def derive_faults(
     query: Query | None = None,
     graph: Graph | None = None,
 ) -> list[Fault]:
-    """The faults between a checked document (of `query`, if it is stored) and its upstream queries. `graph`: these, if known."""
+    """The faults between a checked document (of `query`, if it is stored) and its upstream queries.
+    `graph`: these, if known."""
     graph = Graph.above(upstream.values()) if graph is None else graph
     faults = []
     for source in sources_of(document):
@@ -174,7 +182,8 @@ def with_upstream(document: Any, upstream: Mapping[str, Query]) -> Any:
 
 
 def dependents(queries: Iterable[int]) -> list[Query]:
-    """All live queries that derive from these, directly or not, each after those it derives from; these left out."""
+    """All live queries that derive from these, directly or not, each after those it
+    derives from; these left out."""
     roots = set(queries)
     edges: dict[int, list[int]] = {}
     dependents: dict[int, Query] = {}
@@ -190,7 +199,8 @@ def dependents(queries: Iterable[int]) -> list[Query]:
 
 
 def not_visible_to_owner(among: Sequence[int] | None = None) -> dict[Feed, list[int]]:
-    """Running queries that derive from one that their owner may not see, by feed; `among` those that derive from these, null: all."""
+    """Running queries that derive from one that their owner may not see, by feed; `among` those
+    that derive from these, null: all."""
     links = Query.derives_from.through.objects.exclude(to_query__owner=F("from_query__owner")).exclude(
         Exists(Membership.objects.filter(user=OuterRef("from_query__owner"), team=OuterRef("to_query__team")))
     )
@@ -238,7 +248,8 @@ class _QueryName(TypedDict):
 
 
 class Upstream(_QueryName):
-    """A source of a query: `called` in its specification, null where the user may not see it. `runs`: it gives answers now."""
+    """A source of a query: `called` in its specification, null where the user may not see it.
+    `runs`: it gives answers now."""
 
     called: str
     event: str
@@ -248,14 +259,16 @@ class Upstream(_QueryName):
 
 
 class Downstream(_QueryName):
-    """A query that derives from another one; `direct`: from its answers, not from those of a query between them."""
+    """A query that derives from another one; `direct`: from its answers, not from
+    those of a query between them."""
 
     direct: bool
     runs: bool
 
 
 class Derivation(TypedDict):
-    """What a query derives from and what derives from it; `hidden`: how many more, which the user may not see."""
+    """What a query derives from and what derives from it; `hidden`: how many more,
+    which the user may not see."""
 
     derives_from: list[Upstream]
     derived_by: list[Downstream]
@@ -263,7 +276,8 @@ class Derivation(TypedDict):
 
 
 def derivation(*, query: Query, user: AnyUser) -> Derivation:
-    """The upstream and downstream queries of a query, as far as `user` may see them; the number of the others."""
+    """The upstream and downstream queries of a query, as far as `user` may see them;
+    the number of the others."""
     sources = sources_of(query.specification)
     upstream = upstream_of(feed=query.feed, document=query.specification, user=None, kept=query)
     seen = set(Query.objects.visible_to(user).filter(feed=query.feed).values_list("pk", flat=True)) if sources else set()
@@ -288,7 +302,8 @@ def _runs(query: Query | None) -> bool:
 
 
 def registered(rows: Iterable[QueryVersion], feed: EngineFeed) -> list[RegisteredQuery]:
-    """Stored versions as jobs run them. Regions and queries were put in their place when a version was made: only names are looked up."""
+    """Stored versions as jobs run them. Regions and queries were put in their place when a version
+    was made: only names are looked up."""
     versions = list(rows)
     above = {int(source.query) for row in versions for source in sources_of(row.specification) if source.query.isdigit()}
     names = {str(pk): name for pk, name in Query.objects.filter(pk__in=above).values_list("pk", "name")} if above else {}
@@ -298,7 +313,8 @@ def registered(rows: Iterable[QueryVersion], feed: EngineFeed) -> list[Registere
 
 
 def documents_above(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Name and running specification of all queries that a frozen document derives from, directly or not, by id."""
+    """Name and running specification of all queries that a frozen document derives
+    from, directly or not, by id."""
     documents: dict[str, dict[str, Any]] = {}
     waiting = {source.query for source in sources_of(document)}
     while waiting:

@@ -1,5 +1,6 @@
-"""Warm-up of a process that evaluates queries: kernels are read from their cache at their first call. Its forks do not write to that cache: other
-processes load it as code, and forks run what users wrote.
+"""Warm-up of a process that evaluates queries: kernels are read from their cache at their
+first call. Its forks do not write to that cache: other processes load it as code, and
+forks run what users wrote.
 """
 
 from __future__ import annotations

@@ -15,12 +15,14 @@ def families() -> dict[str, dict[str, Any]]:
 
 
 def kinds_of(specification: Mapping[str, Any]) -> list[str]:
-    """The kinds of answers that a query of this checked specification can give; none of a family that is not known."""
+    """The kinds of answers that a query of this checked specification can give; none of a
+    family that is not known."""
     family = FAMILIES.get(specification.get("family", ""))
     return [] if family is None else family.kinds_of(specification)
 
 
 def notices_of(specification: Mapping[str, Any], feed: Feed) -> list[str]:
-    """The parts of a checked specification that change no answer on this feed, or may not mean what they seem to, in sentences."""
+    """The parts of a checked specification that change no answer on this feed, or may not mean what
+    they seem to, in sentences."""
     family = FAMILIES.get(specification.get("family", ""))
     return [] if family is None else family.notices_of(specification, feed)

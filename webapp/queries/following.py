@@ -1,7 +1,7 @@
 """New versions of queries that derive from changed ones.
 
-All that follows a change is read and written together, since the feed is locked meanwhile: there are as many statements as levels and owners, however
-many queries follow.
+All that follows a change is read and written together, since the feed is locked meanwhile: there
+are as many statements as levels and owners, however many queries follow.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ Links = Query.derives_from.through
 
 
 def dependents_follow(*, changed: Sequence[int], feed_version: int, user: User | None) -> None:
-    """New versions of all that derives from `changed`, whose names, specifications or states have just changed.
+    """New versions of all that derives from `changed`, whose names, specifications or
+    states have just changed.
 
     To be called within the transaction, under the feed's lock.
     """
@@ -31,20 +32,23 @@ def dependents_follow(*, changed: Sequence[int], feed_version: int, user: User |
 
 
 def rebind_by_name(*, feed: Feed, names: Sequence[str], feed_version: int, user: User) -> None:
-    """Queries that derived from removed ones of these names derive from the new ones. To be called like `dependents_follow`."""
+    """Queries that derived from removed ones of these names derive from the new ones. To be called
+    like `dependents_follow`."""
     gone = Query.objects.filter(feed=feed, name__in=names, deleted_at__isnull=False, derived_by__isnull=False)
     dependents_follow(changed=list(gone.values_list("pk", flat=True)), feed_version=feed_version, user=user)
 
 
 def follow_sharing(*, query: Query, feed_version: int, user: User) -> None:
-    """The sharing of the query changed: queries that derive from it stop, or continue. To be called like `dependents_follow`."""
+    """The sharing of the query changed: queries that derive from it stop, or continue. To be called
+    like `dependents_follow`."""
     hidden_sources = [pk for ids in not_visible_to_owner([query.pk]).values() for pk in ids]
     waiting = [one.pk for one in query.derived_by.filter(deleted_at=None, enabled=True).prefetch_related("stops") if one.stopped is not None]
     versions_renew([*hidden_sources, *waiting], feed_version, user)
 
 
 def versions_renew(queries: Sequence[int], feed_version: int, user: User | None) -> None:
-    """New versions of queries that derive from others, and of all that derives from them. To be called like `dependents_follow`."""
+    """New versions of queries that derive from others, and of all that derives from them. To be
+    called like `dependents_follow`."""
     above = Links.objects.filter(from_query__in=queries).values_list("to_query", flat=True)
     affected = {*queries, *(one.pk for one in dependents(queries))}
     below = dependents(list(above)) if queries else []
@@ -69,7 +73,8 @@ def _follow(queries: Sequence[Query], feed_version: int, user: User | None) -> N
 
 
 class _Following:
-    """Queries that follow, and what they may derive from, as it is while they are gone through in their order."""
+    """Queries that follow, and what they may derive from, as it is while they are
+    gone through in their order."""
 
     def __init__(self, queries: Sequence[Query]) -> None:
         self.called = {query.pk: {source.query for source in sources_of(query.specification)} for query in queries}
@@ -102,7 +107,8 @@ class _Following:
         called, before = self.called[query.pk], set(self.graph.sources[query.pk])
         seen = self.seen[query.owner_id]
         upstream = chosen([one for pk, one in self._named(called).items() if pk in seen], called, before)
-        # A removed or hidden query is remembered: one of its name may be added, or it may be shared again.
+        # A removed or hidden query is remembered: one of its name may be added,
+        # or it may be shared again.
         gone = [pk for pk in before if self.graph.queries[pk].name not in upstream and str(pk) not in upstream]
         self.upstream[query.pk] = upstream
         self.graph.sources[query.pk] = list(dict.fromkeys([*(one.pk for one in upstream.values()), *gone]))

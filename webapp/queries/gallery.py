@@ -1,7 +1,8 @@
 """The gallery of rule programs: templates with parameters in words, filled for one feed.
 
-A template is a file of fixtures/gallery (its README says what it holds). Filling puts values in place of `{name}` and gives a
-specification of the family `calculus`; what comes out is ordinary and may be edited.
+A template is a file of fixtures/gallery (its README says what it holds). Filling puts values
+in place of `{name}` and gives a specification of the family `calculus`; what comes out is
+ordinary and may be edited.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ class TemplateParameter(TypedDict):
 
 
 class Template(TypedDict):
-    """A program of rules with parameters; `unsuited`: why it cannot be used on the feed, null when it can."""
+    """A program of rules with parameters; `unsuited`: why it cannot be used on
+    the feed, null when it can."""
 
     name: str
     group: str
@@ -72,7 +74,8 @@ def templates() -> Mapping[str, Mapping[str, Any]]:
 
 
 def gallery(feed: Feed, regions: Mapping[str, Sequence[str]]) -> list[Template]:
-    """The templates with what a form needs to ask for their parameters on this feed. `regions`: name to tags."""
+    """The templates with what a form needs to ask for their parameters on this
+    feed. `regions`: name to tags."""
     return [
         {
             "name": name,
@@ -151,7 +154,8 @@ def _default(parameter: Mapping[str, Any], feed: Feed, regions: Mapping[str, Seq
 def fill(name: str, values: Mapping[str, Any], feed: Feed) -> dict[str, Any]:
     """The specification that template `name` means with these values on this feed.
 
-    Raises Refused with pointers below `/template` and `/values`; whether the specification can be registered is for its own check.
+    Raises Refused with pointers below `/template` and `/values`; whether the specification can be
+    registered is for its own check.
     """
     if name not in templates():
         raise Refused([Fault("/template", unknown_name(name, templates(), what=Message("template")))])
@@ -182,7 +186,8 @@ def fill(name: str, values: Mapping[str, Any], feed: Feed) -> dict[str, Any]:
 
 
 def _filled(node: Any, values: Mapping[str, Any]) -> Any:
-    """`node` with `{name}` replaced in its texts; a text that is nothing else becomes the value itself."""
+    """`node` with `{name}` replaced in its texts; a text that is nothing else
+    becomes the value itself."""
     if isinstance(node, str):
         whole = _HOLE.fullmatch(node)
         return values[whole[1]] if whole else _HOLE.sub(lambda hole: str(values[hole[1]]), node)

@@ -24,7 +24,8 @@ class Severity(models.TextChoices):
 
 
 class Calls(models.TextChoices):
-    """For which of a query's alerts people are notified, each muted one left out; all of them are on the desk."""
+    """For which of a query's alerts people are notified, each muted one left out;
+    all of them are on the desk."""
 
     EACH = "each", "Each"
     ONCE = "once", "One while it lasts"
@@ -33,8 +34,9 @@ class Calls(models.TextChoices):
 class Query(Owned):
     """A registered query as its owner wrote it; jobs run its versions.
 
-    `alert_kinds` are the kinds of answers that open an alert; empty: none does. `calls_per_hour`: the most messages about its alerts to a channel
-    within an hour; further alerts go together in the next one.
+    `alert_kinds` are the kinds of answers that open an alert; empty: none does.
+    `calls_per_hour`: the most messages about its alerts to a channel within an hour; further
+    alerts go together in the next one.
     """
 
     edit_role = Role.ANALYST
@@ -80,13 +82,15 @@ class Query(Owned):
 
 
 class QueryVersion(models.Model):
-    """One version of a query: a job runs it while the feed's query version v is in [from_feed_version, to_feed_version).
+    """One version of a query: a job runs it while the feed's query version v is in
+    [from_feed_version, to_feed_version).
 
     A version that is disabled and enabled again continues: the span is then the last one.
 
-    `document` is the specification as written, `specification` the same with stored regions put in their place: it needs no
-    region table to be checked and compiled. `left_at` is the event time at which the job left it, where its open answers end
-    (decision 20); null while it runs. `left_seq` is the feed's outbox number then.
+    `document` is the specification as written, `specification` the same with stored regions put in
+    their place: it needs no region table to be checked and compiled. `left_at` is the event time at
+    which the job left it, where its open answers end (decision 20); null while it runs. `left_seq`
+    is the feed's outbox number then.
     """
 
     query = models.ForeignKey(Query, models.CASCADE, related_name="versions")
@@ -113,9 +117,11 @@ class QueryVersion(models.Model):
 
 
 class QueryStop(models.Model):
-    """A version that the job could not continue to evaluate: it is left out for good; the next version starts again.
+    """A version that the job could not continue to evaluate: it is left out for good; the
+    next version starts again.
 
-    Written in the transaction of the batch that found it out, and in a separate table: the batch then does not wait for users who edit the query.
+    Written in the transaction of the batch that found it out, and in a separate table: the batch
+    then does not wait for users who edit the query.
     """
 
     query = models.ForeignKey(Query, models.CASCADE, related_name="stops")

@@ -1,5 +1,6 @@
-"""The newest rows of a feed, from which its arrival rate is read. They are cached for a short time: a form checks at each pause in the typing, and
-reading them takes a second where the log has many small segments.
+"""The newest rows of a feed, from which its arrival rate is read. They are cached for a
+short time: a form checks at each pause in the typing, and reading them takes a second where
+the log has many small segments.
 """
 
 from __future__ import annotations
@@ -19,13 +20,15 @@ KEPT_S = 60.0
 KEPT_FEEDS = 2
 """The most feeds whose rows are cached: those of one take about 25 MB."""
 OUTGROWN = 1.5
-"""A log that has grown by this factor is read again: the first rows of a new feed are not representative."""
+"""A log that has grown by this factor is read again: the first rows of a new
+feed are not representative."""
 Key = tuple[int, str]
 
 
 @dataclass(frozen=True)
 class _Read:
-    """Rows as they were `at` a time (monotonic, seconds), when the next row had the number `next_seq`."""
+    """Rows as they were `at` a time (monotonic, seconds), when the next row
+    had the number `next_seq`."""
 
     at: float
     next_seq: int
@@ -33,7 +36,8 @@ class _Read:
 
 
 class NewestRows:
-    """The newest rows of the feeds that were asked for last. Safe to be used by several threads; threads do not wait for each other's reads."""
+    """The newest rows of the feeds that were asked for last. Safe to be used by several threads;
+    threads do not wait for each other's reads."""
 
     def __init__(self, read: Callable[[Feed], pa.Table], clock: Callable[[], float] = time.monotonic) -> None:
         self._read, self._clock = read, clock

@@ -1,6 +1,8 @@
-"""How many were in a region over a stretch of time: computed from the log, in a process that can be killed.
+"""How many were in a region over a stretch of time: computed from the log, in a
+process that can be killed.
 
-`run` is what that process does (`webapp/cage/child.py`), within the limits of a preview; it loads neither Django nor a database.
+`run` is what that process does (`webapp/cage/child.py`), within the limits of a preview; it loads
+neither Django nor a database.
 """
 
 from __future__ import annotations
@@ -18,11 +20,13 @@ if TYPE_CHECKING:
 STEPS = 5_000
 """At most this many steps are shown, the newest."""
 LEAST_BEFORE = 600_000
-"""In the feed's unit: reports are read at least from this long before the stretch, to know who was inside at its beginning."""
+"""In the feed's unit: reports are read at least from this long before the stretch, to know who
+was inside at its beginning."""
 
 
 def occupancy_course(*, log_root: str, feed: dict[str, Any], specification: Any, begin: int | None, end: int | None, span: int) -> OccupancyCourse:
-    """The count of a checked, frozen specification from `begin` to `end`, or over the last `span` up to `end` (null: the newest row).
+    """The count of a checked, frozen specification from `begin` to `end`, or over the last `span`
+    up to `end` (null: the newest row).
 
     Raises PreviewFailed.
     """

@@ -1,4 +1,5 @@
-"""Endpoints of the editors of motion patterns, occupancy, constraint and composite queries, beside check and preview."""
+"""Endpoints of the editors of motion patterns, occupancy, constraint and composite queries,
+beside check and preview."""
 
 from __future__ import annotations
 
@@ -151,7 +152,8 @@ class OfFamilyView(APIView, ABC):
         feed, specification, _ = read(SpecificationSerializer(data=request.data, context={"request": request}))
         if not isinstance(specification, dict) or specification.get("family") != self.family:
             raise refuse("/specification/family", self.refusal)
-        # Whether its conditions may name columns of answers is for the check to say: an editor asks about one part of the document.
+        # Whether its conditions may name columns of answers is for the check to say: an editor asks
+        # about one part of the document.
         return Response(self.answer(specification, with_answers(feed.engine_feed()), regions_of_feed(feed, user=person(request))))
 
 

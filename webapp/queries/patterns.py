@@ -18,7 +18,8 @@ OPERANDS = ("and", "or", "sequence", "interval", "absence", "before", "around")
 def pattern_answer(specification: Mapping[str, Any], feed: Feed, regions: Mapping[str, Any]) -> PatternAnswer:
     """Nothing is raised for a specification with faults.
 
-    `tree` writes times as the text does. `leaves` are the pattern's primitives from left to right, also while other parts of the query are wrong.
+    `tree` writes times as the text does. `leaves` are the pattern's primitives from left to right,
+    also while other parts of the query are wrong.
     """
     from engine.complex_events.pattern_text import PatternRefused, translate
     from engine.complex_events.specification import check
@@ -41,7 +42,8 @@ def pattern_answer(specification: Mapping[str, Any], feed: Feed, regions: Mappin
 
 
 def _alone(written: Any, feed: Feed) -> Pattern | None:
-    """Only the pattern of a JSON tree, independent of the meaning of its primitives; null when there is a fault in it."""
+    """Only the pattern of a JSON tree, independent of the meaning of its primitives; null
+    when there is a fault in it."""
     from engine.complex_events.specification import check
     from engine.context import Context
 
@@ -60,7 +62,8 @@ def _names(written: Any) -> Iterator[str]:
 
 
 def _leaves(pattern: Pattern) -> list[Leaf]:
-    """`trigger`: an event of it may complete the pattern; `needed`: every occurrence contains it; `negative`: it must not occur."""
+    """`trigger`: an event of it may complete the pattern; `needed`: every occurrence contains it;
+    `negative`: it must not occur."""
     from engine.complex_events.pattern import describe
     from engine.complex_events.requirements import required_primitives
 

@@ -1,4 +1,5 @@
-"""What a query would have found in the last minutes, computed in a separate process that can be killed.
+"""What a query would have found in the last minutes, computed in a separate
+process that can be killed.
 
 `run` is what that process does (`webapp/cage/child.py`); it loads neither Django nor a database.
 The evaluation begins with the span: an entity's first row in it is its first row.
@@ -21,11 +22,13 @@ if TYPE_CHECKING:
 ANSWERS = 1_000
 """At most this many are shown, the newest."""
 ANSWERS_FOUND = 250_000
-"""More are not looked for. A job stops a query that finds as many in one step, but not one that finds them over several."""
+"""More are not looked for. A job stops a query that finds as many in one step, but not one
+that finds them over several."""
 
 
 def preview(*, log_root: str, feed: dict[str, Any], specification: Any, span: int, above: Mapping[str, Any] | None = None) -> Preview:
-    """Answers of a checked, frozen specification on the last `span` (in the feed's unit) of the log.
+    """Answers of a checked, frozen specification on the last `span` (in
+    the feed's unit) of the log.
 
     `above`: `name` and `specification` of all that it derives from, by id.
 
@@ -105,7 +108,8 @@ def _first_row(log: Any, from_t: int, next_seq: int) -> tuple[int, bool]:
 
 
 def _outcomes(evaluator: Any, log: Any, first: int, next_seq: int, step: int) -> Iterator[tuple[Any, int, int]]:
-    """(changes, rows, least t) of each table of at most `step` rows, as a job takes them, then those of the input's end."""
+    """(changes, rows, least t) of each table of at most `step` rows, as a job takes them, then
+    those of the input's end."""
     import pyarrow.compute as pc
 
     least = 2**62

@@ -1,6 +1,8 @@
-"""How far entities are with a motion pattern now: computed from the newest rows of the log, in a process that can be killed.
+"""How far entities are with a motion pattern now: computed from the newest rows of the log, in a
+process that can be killed.
 
-`run` is what that process does (`webapp/cage/child.py`), within the limits of a preview; it loads neither Django nor a database.
+`run` is what that process does (`webapp/cage/child.py`), within the limits of a preview; it loads
+neither Django nor a database.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ ENTITIES = 200
 
 
 def progress(*, log_root: str, feed: dict[str, Any], specification: Any, entity: str | None = None) -> ProgressAnswer:
-    """The steps that each entity (or one) has done of a checked, frozen motion pattern, at the latest evaluation time that the log has reached.
+    """The steps that each entity (or one) has done of a checked, frozen motion pattern, at the
+    latest evaluation time that the log has reached.
 
     Raises PreviewFailed.
     """
@@ -69,7 +72,8 @@ def run(request: Mapping[str, Any], data: bytes = b"") -> dict[str, Any]:
 
 
 def accepted_rows(log: Any, feed: Any, from_t: int, to_t: int, entity: str | None) -> Batch:
-    """The accepted rows (of one entity) with from_t <= t < to_t, sorted by (t, seq). A duplicate has its original's entity and t: they name it."""
+    """The accepted rows (of one entity) with from_t <= t < to_t, sorted by (t, seq). A duplicate
+    has its original's entity and t: they name it."""
     import pyarrow as pa
 
     from engine.model.batch import Batch, EntityDictionary

@@ -23,12 +23,15 @@ def named_regions(document: Any) -> set[str]:
 
 
 def stands_alone(document: Any) -> bool:
-    """Whether an unchecked document names neither stored regions, nor other queries, nor has a text in which regions may be named.
+    """Whether an unchecked document names neither stored regions, nor other queries, nor has a text
+    in which regions may be named.
 
     >>> stands_alone({"family": "border", "region": {"center": [0, 0], "radius": 1}})
     True
-    >>> stands_alone({"family": "border", "region": {"region": "port"}}), stands_alone({"family": "calculus", "program": "x"})
-    (False, False)
+    >>> stands_alone({"family": "border", "region": {"region": "port"}})
+    False
+    >>> stands_alone({"family": "calculus", "program": "x"})
+    False
     """
     if isinstance(document, dict):
         family = family_named(document.get("family"))
@@ -50,7 +53,8 @@ def _names(node: Any) -> Iterator[str]:
 
 
 def _areas(node: Mapping[str, Any]) -> set[str]:
-    """The regions that only the text of a specification names: not among the `areas` of a program."""
+    """The regions that only the text of a specification names: not among
+    the `areas` of a program."""
     family = family_named(node.get("family"))
     if family is None:
         return set()
@@ -59,12 +63,15 @@ def _areas(node: Mapping[str, Any]) -> set[str]:
 
 
 def frozen(document: Any, regions: Mapping[str, Any]) -> Any:
-    """A copy of `document` with each reference replaced by the region's own document; unknown names stay.
+    """A copy of `document` with each reference replaced by the region's own
+    document; unknown names stay.
 
-    A rule program gets the regions that its text names as its `areas`; a constraint query gets keys instead of a text that names them,
-    or, where regions are only renamed, their new names in its text.
+    A rule program gets the regions that its text names as its `areas`; a constraint
+    query gets keys instead of a text that names them, or, where regions are only
+    renamed, their new names in its text.
 
-    >>> frozen({"region": {"region": "spot"}, "segments": True}, {"spot": {"center": [0, 0], "radius": 1}})
+    >>> spot = {"center": [0, 0], "radius": 1}
+    >>> frozen({"region": {"region": "spot"}, "segments": True}, {"spot": spot})
     {'region': {'center': [0, 0], 'radius': 1}, 'segments': True}
     """
     if is_reference(document):
@@ -80,7 +87,8 @@ def frozen(document: Any, regions: Mapping[str, Any]) -> Any:
 
 
 def shapes(document: Any) -> Iterator[Any]:
-    """Every region document inside a frozen specification: GeoJSON geometries and circles, in order of appearance."""
+    """Every region document inside a frozen specification: GeoJSON geometries and
+    circles, in order of appearance."""
     if isinstance(document, dict):
         if (document.get("type") in ("Polygon", "MultiPolygon") and "coordinates" in document) or set(document) == {"center", "radius"}:
             yield document

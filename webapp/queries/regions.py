@@ -29,7 +29,8 @@ from webapp.queries.versions import add_versions, end_version, next_version
 
 
 def region_list(*, user: AnyUser) -> QuerySet[Region]:
-    """The regions that `user` may see, each with `using`: the live queries on it that they may see too."""
+    """The regions that `user` may see, each with `using`: the live queries on
+    it that they may see too."""
     using = Query.objects.visible_to(user).filter(deleted_at=None).order_by("name")
     return (
         Region.objects.visible_to(user)
@@ -71,7 +72,8 @@ def region_update(*, region: Region, user: User, seen_at: datetime | None = None
 
 @transaction.atomic
 def region_delete(*, region: Region, user: User) -> None:
-    """Removes a region. Raises Refused while queries that `user` may change name it; those of others keep its shape in its place."""
+    """Removes a region. Raises Refused while queries that `user` may change name it; those of
+    others keep its shape in its place."""
     names = blocking_names(region.queries, user=user)
     if names:
         raise InUse([Fault("", Message("Queries use this region: {names}.", names=", ".join(names)))])
@@ -95,7 +97,8 @@ def region_bulk_delete(*, regions: Sequence[Region], user: User) -> tuple[list[i
 
 @transaction.atomic
 def queries_follow_region(*, region: Region, user: User) -> list[Query]:
-    """Makes new versions of the queries that name `region`, whose geometry has just changed. The queries."""
+    """Makes new versions of the queries that name `region`, whose geometry has
+    just changed. The queries."""
     using = list(Query.objects.filter(regions=region, deleted_at=None).select_related("feed").order_by("pk"))
     if using:
         feed_version = next_version(region.feed)
@@ -115,13 +118,15 @@ def queries_follow_region(*, region: Region, user: User) -> list[Query]:
 
 @transaction.atomic
 def queries_rename_region(*, region: Region, old: str) -> None:
-    """Writes the region's new name into the specifications that use it; their meaning stays, so no version is made."""
+    """Writes the region's new name into the specifications that use it; their meaning
+    stays, so no version is made."""
     _rewrite(region, {old: {"region": region.name}})
 
 
 @transaction.atomic
 def queries_keep_shape(*, region: Region) -> None:
-    """Writes the region's geometry into the specifications that use it, as it is about to be removed; their meaning stays, so no version is made."""
+    """Writes the region's geometry into the specifications that use it, as it is about to be
+    removed; their meaning stays, so no version is made."""
     _rewrite(region, {region.name: region.geometry})
 
 

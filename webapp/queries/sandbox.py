@@ -46,10 +46,12 @@ def sandbox(
     entities: Sequence[str] = (),
     above: Mapping[str, Any] | None = None,
 ) -> Sandbox:
-    """Every fluent and event of a checked, frozen rule program over a stretch of the log, with the rules of its edges.
+    """Every fluent and event of a checked, frozen rule program over a stretch of the log,
+    with the rules of its edges.
 
-    The stretch is [from_t, to_t], both closed, in the feed's unit. It ends with the log's newest moment where `to_t` is None or later, and is
-    `span` long where `from_t` is None. `entities`: only what speaks of one of them; empty for all. `above`: as in `preview`.
+    The stretch is [from_t, to_t], both closed, in the feed's unit. It ends with the log's newest
+    moment where `to_t` is None or later, and is `span` long where `from_t` is None. `entities`:
+    only what speaks of one of them; empty for all. `above`: as in `preview`.
 
     Raises PreviewFailed.
     """
@@ -88,7 +90,8 @@ def run(request: Mapping[str, Any], data: bytes = b"") -> dict[str, Any]:
 
 
 def _absent(specification: Any, feed: Any, table: Any) -> dict[str, list[str]]:
-    """The inputs that the program names and no row of `table` is, and the events that there are: a misspelt event is a valid input without rows."""
+    """The inputs that the program names and no row of `table` is, and the events that there are: a
+    misspelt event is a valid input without rows."""
     import pyarrow.compute as pc
 
     from engine.event_calculus.synopsis import INPUTS
@@ -116,7 +119,8 @@ def _accepted(log: Any, feed: Any, from_t: int, to_t: int) -> Any:
 
 
 def _with_events(specification: Any, feed: Any, table: Any, above: Mapping[str, Any]) -> tuple[Any, Any]:
-    """The feed with the columns of answers, and the rows with the answers that are events of the program."""
+    """The feed with the columns of answers, and the rows with the answers that
+    are events of the program."""
     import pyarrow as pa
 
     from engine.derive import sources_of, with_answers
@@ -156,7 +160,8 @@ def _lanes(
 
 
 def _ranked(specification: Any, feed: Any, table: Any, span: int, to_t: int) -> list[str]:
-    """The entities of the rows: those with the most answers first, then those with the most rows."""
+    """The entities of the rows: those with the most answers first, then
+    those with the most rows."""
     import pyarrow.compute as pc
 
     from engine.operator import QueryStopped, RegisteredQuery
@@ -166,7 +171,8 @@ def _ranked(specification: Any, feed: Any, table: Any, span: int, to_t: int) -> 
     document = {**specification, "window": span, "step": span, "origin": to_t}
     evaluator = Evaluator.start(feed, [RegisteredQuery("0", 1, check(document, feed, {}))])
     answers: Counter[str] = Counter()
-    # With all entities the program may be beyond its limits: then those with the most rows are tried.
+    # With all entities the program may be beyond its limits: then those
+    # with the most rows are tried.
     with suppress(QueryStopped):
         for changes in (evaluator.process(table).changes, evaluator.finish().changes):
             answers.update(entity for who in changes.column("entities").to_pylist() for entity in who)

@@ -37,7 +37,8 @@ def query_list(*, user: AnyUser) -> QuerySet[Query]:
 
 
 def with_nothing_beside(query: Query, **related: QuerySet[Any]) -> Query:
-    """A query that its maker has just made, in the form of `query_list`: nothing has to be read any more, `related` included."""
+    """A query that its maker has just made, in the form of `query_list`: nothing has to be read any
+    more, `related` included."""
     made: Any = query
     made.editable = True
     made._prefetched_objects_cache = {"regions": Region.objects.none(), "stops": QueryStop.objects.none(), **related}
@@ -45,18 +46,21 @@ def with_nothing_beside(query: Query, **related: QuerySet[Any]) -> Query:
 
 
 def blocking_names(queries: Any, *, user: AnyUser) -> list[str]:
-    """Names of those live ones of `queries` (a related manager) that `user` may change, and so can remove; twenty at most."""
+    """Names of those live ones of `queries` (a related manager) that `user` may change, and so
+    can remove; twenty at most."""
     blocking = Query.objects.editable_by(user).filter(pk__in=queries.filter(deleted_at=None).values("pk"))
     return list(blocking.order_by("name").values_list("name", flat=True)[:20])
 
 
 def query_names(*, feed: Feed) -> set[str]:
-    """The names of all queries that the feed ever had, removed ones too, so that seeding does not make them again."""
+    """The names of all queries that the feed ever had, removed ones too, so that seeding
+    does not make them again."""
     return set(Query.objects.filter(feed=feed).values_list("name", flat=True))
 
 
 def queries_visible(*, user: AnyUser, feed: Feed | None = None) -> set[int]:
-    """Ids of the queries (of one feed, if given) whose answers `user` may see; removed ones too: their answers stay."""
+    """Ids of the queries (of one feed, if given) whose answers `user` may see; removed
+    ones too: their answers stay."""
     queries = Query.objects.visible_to(user)
     return set((queries if feed is None else queries.filter(feed=feed)).values_list("pk", flat=True))
 
@@ -85,20 +89,23 @@ def shapes_of(query: Query) -> list[Any]:
 
 
 def behind(query: Query, version: int) -> tuple[str | None, list[Any]]:
-    """The sentence of the version that gave an answer, and its regions as they were: the query may have been edited since."""
+    """The sentence of the version that gave an answer, and its regions as they were: the query
+    may have been edited since."""
     row = query.versions.filter(version=version).first()
     document, ready = (query.specification, {}) if row is None else (row.document, row.specification)
     return sentence_of(document, feed=query.feed.engine_feed()), list(shapes(ready))
 
 
 def is_unchanged(query: Query, version: QueryVersion) -> bool:
-    """Whether a version, maybe an older one, asks what the query asks now, with the areas where they are now."""
+    """Whether a version, maybe an older one, asks what the query asks now, with the
+    areas where they are now."""
     upstream = upstream_of(feed=query.feed, document=query.specification, user=None, kept=query)
     return bool(with_upstream(frozen(query.specification, dict(query.regions.values_list("name", "geometry"))), upstream) == version.specification)
 
 
 def specification_faults(*, feed: Feed, specification: Any, user: AnyUser) -> list[Fault]:
-    """All that is wrong with a specification on this feed with the stored regions that `user` may see; empty: it can be registered."""
+    """All that is wrong with a specification on this feed with the stored regions that `user` may
+    see; empty: it can be registered."""
     regions = regions_of_feed(feed, user=user)
     if is_long(specification):
         # Programs of rules keep a window at any arrival rate.
@@ -111,7 +118,8 @@ def specification_faults(*, feed: Feed, specification: Any, user: AnyUser) -> li
 
 
 def placement_of(*, feed: Feed, specification: Any, user: AnyUser) -> str | None:
-    """Which parts of a specification without faults several partitions share, in a line; null for a family that has no such parts."""
+    """Which parts of a specification without faults several partitions share, in a line; null for a
+    family that has no such parts."""
     checked = check(specification, feed.engine_feed(), regions_of_feed(feed, user=user))
     return placement(family_of(checked).operator().parts(RegisteredQuery("new", 1, checked)))
 
@@ -123,7 +131,8 @@ def _between(feed: Feed, specification: Any, user: AnyUser) -> list[Fault]:
 
 
 def rate_faults(*, feed: Feed, checked: Any) -> list[Fault]:
-    """Warnings about a checked specification at the feed's arrival rate; empty while there is no history.
+    """Warnings about a checked specification at the feed's arrival rate; empty
+    while there is no history.
 
     May read many rows: not to be asked under the feed's lock.
     """

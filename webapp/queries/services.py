@@ -1,6 +1,8 @@
-"""Services that register, edit and remove queries. The running job applies each change at its next batch boundary.
+"""Services that register, edit and remove queries. The running job applies each change
+at its next batch boundary.
 
-A feed's set of queries has a version; every change takes the next one under the feed's row lock, so sets follow one another.
+A feed's set of queries has a version; every change takes the next one under the feed's row lock,
+so sets follow one another.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ from webapp.queries.versions import add_versions, end_version, end_versions, nex
 
 SPECIFICATION = "/specification"
 queries_ended = Signal()
-"""Sent with `feed_id` and `query_ids` in the transaction that removes queries: the alerts that wait end with them."""
+"""Sent with `feed_id` and `query_ids` in the transaction that removes queries: the
+alerts that wait end with them."""
 NAME_TAKEN = Message("Another query of this feed has this name.")
 ENDED_AT_ONCE = 10_000
 """Ids in one statement."""
@@ -62,7 +65,8 @@ def query_register(  # noqa: PLR0913 -- the columns of a query, each by its name
     calls: str = Calls.EACH,
     calls_per_hour: int | None = None,
 ) -> Query:
-    """Registers a query; enabled, it runs from the next batch on and answers for the log's history too.
+    """Registers a query; enabled, it runs from the next batch on and answers
+    for the log's history too.
 
     Raises Refused with all faults: those of the specification point below `/specification`.
     """
@@ -105,7 +109,8 @@ def query_register(  # noqa: PLR0913 -- the columns of a query, each by its name
 
 @transaction.atomic
 def queries_register_together(*, owner: User, feed: Feed, documents: Sequence[Mapping[str, Any]]) -> list[Query]:
-    """Registers queries, all or none; one may derive from another before it. `documents`: for each what query_register takes beside owner and feed.
+    """Registers queries, all or none; one may derive from another before it. `documents`: for each
+    what query_register takes beside owner and feed.
 
     Raises Refused with the faults of all; their pointers begin with the place in the list.
     """
@@ -132,7 +137,8 @@ def queries_register_together(*, owner: User, feed: Feed, documents: Sequence[Ma
 
 
 def _register_plain(owner: User, feed: Feed, documents: Mapping[int, Mapping[str, Any]], faults: list[Fault]) -> dict[int, Query]:
-    """Those of a list that use nothing outside themselves, with a fixed number of statements; none if there are `faults`."""
+    """Those of a list that use nothing outside themselves, with a fixed number of statements;
+    none if there are `faults`."""
     for place, one in documents.items():
         with faults_at(place, faults):
             _check_rate(feed, checked_specification(feed, one["specification"], owner)[1])
@@ -171,11 +177,14 @@ def faults_at(place: int, faults: list[Fault]) -> Iterator[None]:
 
 @transaction.atomic
 def query_edit(*, query: Query, user: User, stop_dependents: bool = False, seen_at: datetime | None = None, **changes: Any) -> Query:
-    """Changes the given fields: any of query_register's but `owner` and `feed`. A new specification makes a new version.
+    """Changes the given fields: any of query_register's but `owner` and `feed`. A new
+    specification makes a new version.
 
-    What derives from it gets a new version too, or stops when it can no longer derive; `stop_dependents`: switching it off may stop others.
+    What derives from it gets a new version too, or stops when it can no longer derive;
+    `stop_dependents`: switching it off may stop others.
 
-    Switched off and on again, the same version continues: its answers have the same keys (decision 20).
+    Switched off and on again, the same version continues: its answers have
+    the same keys (decision 20).
 
     Raises Refused like query_register; Conflict if somebody has changed it after `seen_at`.
     """
@@ -220,7 +229,8 @@ def query_edit(*, query: Query, user: User, stop_dependents: bool = False, seen_
 
 
 def _rename_upstream(query: Query, called: str) -> None:
-    """Writes the query's new name into the specifications that derive from it by its name, for owners who may see it."""
+    """Writes the query's new name into the specifications that derive from it by its name,
+    for owners who may see it."""
     for other in query.derived_by.filter(deleted_at=None).select_related("feed", "owner"):
         if not seen_by_owner(other).filter(pk=query.pk).exists():
             continue
@@ -239,7 +249,8 @@ def query_remove(*, query: Query, user: User | None = None, stop_dependents: boo
 
 
 def queries_end(*, feed: Feed, query_ids: Sequence[int], user: User | None, stop_dependents: bool = False) -> None:
-    """Stops queries of one feed in one version of its set. To be called within a transaction. Raises Refused as query_remove."""
+    """Stops queries of one feed in one version of its set. To be called within a transaction.
+    Raises Refused as query_remove."""
     feed_version = next_version(feed)
     if not stop_dependents:
         refuse_if_derived_from(queries=query_ids, user=user, what=Message("is removed"))
@@ -254,7 +265,8 @@ def queries_end(*, feed: Feed, query_ids: Sequence[int], user: User | None, stop
 
 
 def query_stop(*, query_id: int, version: int, reason: str) -> str:
-    """Records that the job runs without this version, unless it was removed or stopped before. Returns its name, of one that is gone its id."""
+    """Records that the job runs without this version, unless it was removed or stopped before.
+    Returns its name, of one that is gone its id."""
     name = Query.objects.filter(pk=query_id).values_list("name", flat=True).first()
     if name is not None:
         QueryStop.objects.bulk_create([QueryStop(query_id=query_id, version=version, reason=reason[:2000])], ignore_conflicts=True)
@@ -262,7 +274,8 @@ def query_stop(*, query_id: int, version: int, reason: str) -> str:
 
 
 def queries_stop_without_access() -> None:
-    """Stops queries that derive from queries which their owner may no longer see, since members leave and owners change."""
+    """Stops queries that derive from queries which their owner may no longer see, since
+    members leave and owners change."""
     for feed in not_visible_to_owner():
         with transaction.atomic():
             feed_version = next_version(feed)
@@ -271,7 +284,8 @@ def queries_stop_without_access() -> None:
 
 
 def checked_specification(feed: Feed, specification: Any, user: User, kept: Query | None = None, *, derives: bool = True) -> tuple[Any, Any]:
-    """The specification with stored regions inserted, and the engine's checked form. Raises Refused with pointers below `/specification`.
+    """The specification with stored regions inserted, and the engine's checked form. Raises Refused
+    with pointers below `/specification`.
 
     `derives`: also what is wrong between it and the queries it derives from.
     """
@@ -307,7 +321,8 @@ def _checked_elsewhere(specification: Any, feed: EngineFeed, regions: Mapping[st
 
 
 def _check_rate(feed: Feed, checked: Any) -> None:
-    """Raises Refused with a pointer to the specification. Long programs (null) keep a window at any arrival rate."""
+    """Raises Refused with a pointer to the specification. Long programs (null) keep a
+    window at any arrival rate."""
     faults = [] if checked is None else rate_faults(feed=feed, checked=checked)
     if faults:
         raise Refused(Fault(SPECIFICATION + fault.pointer, fault.message) for fault in faults)

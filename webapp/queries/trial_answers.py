@@ -16,7 +16,8 @@ class PreviewedAnswer(AnswerFields):
 
 
 class Preview(TimeRangeRead):
-    """What a query would have found: the newest of `total` answers. `truncated`: the stretch has more rows than a preview reads."""
+    """What a query would have found: the newest of `total` answers. `truncated`: the stretch has
+    more rows than a preview reads."""
 
     rows: int
     truncated: bool
@@ -49,7 +50,8 @@ class SandboxInterval(TypedDict):
 
 
 class SandboxLane(TypedDict):
-    """A fluent or event with its arguments. `level`: 0 for inputs, else one more than the greatest level that is read."""
+    """A fluent or event with its arguments. `level`: 0 for inputs, else one more than the
+    greatest level that is read."""
 
     fluent: str
     args: list[str]
@@ -61,10 +63,11 @@ class SandboxLane(TypedDict):
 
 
 class Sandbox(TimeRangeRead):
-    """A program over a stretch of history. `entities`: those that the lanes are restricted to; null: all.
+    """A program over a stretch of history. `entities`: those that the lanes are
+    restricted to; null: all.
 
-    `absent`: inputs that the program names and no row of the stretch is; if there are any, `events` has the events of the stretch, frequent ones
-    first.
+    `absent`: inputs that the program names and no row of the stretch is; if there are any, `events`
+    has the events of the stretch, frequent ones first.
     """
 
     rows: int
@@ -89,7 +92,8 @@ class Witness(_WitnessPlace, total=False):
 
 
 class EntityProgress(TypedDict):
-    """How many of the steps of a motion pattern an entity has done; `steps`: the sample of each, null for one that is not done."""
+    """How many of the steps of a motion pattern an entity has done; `steps`: the sample of each,
+    null for one that is not done."""
 
     entity: str
     done: int
@@ -100,7 +104,8 @@ class EntityProgress(TypedDict):
 
 
 class ProgressAnswer(TypedDict):
-    """The entities that have done a step at time `at`, those that are furthest first; `total`: how many there are."""
+    """The entities that have done a step at time `at`, those that are furthest first;
+    `total`: how many there are."""
 
     at: int | None
     rows: int
@@ -142,7 +147,8 @@ class Stated(TypedDict):
 
 
 class Edge(TypedDict):
-    """The tightest bounds between two variables. `dt`: least and greatest time from the first to the second."""
+    """The tightest bounds between two variables. `dt`: least and greatest time
+    from the first to the second."""
 
     between: Annotated[list[str], Length(2)]
     dt: Annotated[list[int | None], Length(2)] | None
@@ -151,7 +157,8 @@ class Edge(TypedDict):
 
 
 class Conflict(TypedDict):
-    """Constraints that contradict each other, by their numbers from 0, and the cycle of variables that shows it."""
+    """Constraints that contradict each other, by their numbers from 0, and the cycle
+    of variables that shows it."""
 
     constraints: list[int]
     cycle: list[Annotated[list[str], Length(2)]]

@@ -1,4 +1,5 @@
-"""The feed's sets of queries: every change takes the next version of the set, under the feed's row lock."""
+"""The feed's sets of queries: every change takes the next version of the set,
+under the feed's row lock."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ RETURNING v.query_id, v.version, before.left_seq
 
 
 def next_version(feed: Feed) -> int:
-    """The feed's next query version; its row is locked from now on (not the key: the sink refers to the row meanwhile)."""
+    """The feed's next query version; its row is locked from now on (not the key: the sink
+    refers to the row meanwhile)."""
     with connection.cursor() as cursor:
         cursor.execute("UPDATE feeds_feed SET query_version = query_version + 1 WHERE id = %s RETURNING query_version", [feed.pk])
         if (row := cursor.fetchone()) is None:
@@ -68,7 +70,8 @@ def end_versions(query_ids: Sequence[int], feed_version: int) -> None:
 
 
 def version_resume(query: Query, ready: Any, feed_version: int) -> bool:
-    """Runs the disabled version again, from the set `feed_version` on. False when a new version has to be made.
+    """Runs the disabled version again, from the set `feed_version` on. False when a
+    new version has to be made.
 
     That is so when its regions have changed meanwhile, or the job could not continue with it.
     """
@@ -87,7 +90,8 @@ def versions_leave(keys: Sequence[Key], *, at: int | None, seq: int) -> None:
 
 
 def versions_back(keys: Sequence[Key]) -> dict[Key, int]:
-    """The job runs these versions. Of those that it had left before, the outbox number of that time."""
+    """The job runs these versions. Of those that it had left before, the
+    outbox number of that time."""
     with connection.cursor() as cursor:
         cursor.execute(_BACK, _columns(keys))
         return {(query, version): seq for query, version, seq in cursor.fetchall()}

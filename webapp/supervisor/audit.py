@@ -1,4 +1,5 @@
-"""Checks that the stored data of a feed are exactly what its log says: evaluates the whole log again and compares."""
+"""Checks that the stored data of a feed are exactly what its log says: evaluates the
+whole log again and compares."""
 
 from __future__ import annotations
 
@@ -54,9 +55,11 @@ class Audit:
 
 
 def feed_audit(*, feed: Feed) -> Audit:
-    """Compares detections, alerts, counters and the outbox of `feed` with its log, up to the last row of its head.
+    """Compares detections, alerts, counters and the outbox of `feed` with its log, up to
+    the last row of its head.
 
-    May run beside the job. Needs the log from its first row on: says so when retention has dropped the beginning.
+    May run beside the job. Needs the log from its first row on: says so when retention
+    has dropped the beginning.
     """
     audit = Audit()
     state = _stored_state(feed)
@@ -99,7 +102,8 @@ def _stored_state(feed: Feed) -> StoredState:
 
 
 def _evaluated(feed: Feed, head: FeedHead, log: EventLog) -> tuple[pa.Table, dict[str, int]]:
-    """The changes of all rows up to the head's under the queries that have joined, and what became of the rows."""
+    """The changes of all rows up to the head's under the queries that have joined,
+    and what became of the rows."""
     queries = FeedStore(feed, head.epoch).recall([(str(query), int(version)) for query, version in head.queries])
     evaluator = GraphEvaluator.local(feed.engine_feed(), queries)
     evaluator.skip_to(log.start - 1)

@@ -1,7 +1,9 @@
-"""Sets a feed's clock back: rows with wrong times leave the log, and what is stored becomes what the log says without them.
+"""Sets a feed's clock back: rows with wrong times leave the log, and what is stored becomes what
+the log says without them.
 
-Those rows become dead letters. Rows that were late only because of them are events, facts that were found only by them are retracted, facts
-that were missed are asserted and raise their alerts: `audit` finds the feed exact afterwards.
+Those rows become dead letters. Rows that were late only because of them are events, facts that were
+found only by them are retracted, facts that were missed are asserted and raise their alerts:
+`audit` finds the feed exact afterwards.
 """
 
 from __future__ import annotations
@@ -31,13 +33,15 @@ from webapp.supervisor import sink
 from webapp.supervisor.store import FeedStore
 
 LETTERS = 1_000
-"""At most this many of the rows that are removed from the log are stored one by one; the others are counted."""
+"""At most this many of the rows that are removed from the log are stored one by
+one; the others are counted."""
 COUNTED = ("processed", "duplicates", "late")
 
 
 @dataclass(frozen=True)
 class SetBack:
-    """The result of setting a clock back: rows that left the log, facts retracted, facts asserted."""
+    """The result of setting a clock back: rows that left the log, facts
+    retracted, facts asserted."""
 
     rows: int
     retracted: int
@@ -58,7 +62,8 @@ def rows_beyond(feed: Feed, to: int) -> int:
 
 
 def clock_set_back(*, feed: Feed, to: int, reason: str) -> SetBack:
-    """Takes the rows beyond `to` out of the feed's log. The feed's job must be stopped, and stay so until this returns.
+    """Takes the rows beyond `to` out of the feed's log. The feed's job must be stopped, and
+    stay so until this returns.
 
     Raises sink.Fenced when a job has started meanwhile: then nothing was changed.
     """

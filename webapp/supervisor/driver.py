@@ -1,7 +1,9 @@
-"""The process behind `manage.py run_job`: one Spark session, one stream for all feeds of the job, and a loop that watches them.
+"""The process behind `manage.py run_job`: one Spark session, one stream for all feeds of the job,
+and a loop that watches them.
 
-It ends when it is asked to (TERM, or the job is wanted stopped), when a newer start has taken over, when the JVM dies, when a feed
-cannot continue, or when a batch hangs. It never repairs itself by starting Spark again: a new process does that.
+It ends when it is asked to (TERM, or the job is wanted stopped), when a newer start has taken over,
+when the JVM dies, when a feed cannot continue, or when a batch hangs. It never repairs itself by
+starting Spark again: a new process does that.
 """
 
 from __future__ import annotations
@@ -47,13 +49,16 @@ HEARTBEAT_S = 1.0
 WATCH_S = 0.25
 """How often the job checks for changed queries, new feeds, and ended streams."""
 FEEDS_AT_ONCE = 4
-"""How many feeds are evaluated concurrently, and how many store their results: while one waits for the database, another computes."""
+"""How many feeds are evaluated concurrently, and how many store their results: while one waits for
+the database, another computes."""
 LOOK_S = 0.01
 """How often the job looks whether a log has grown."""
 SURE_S = 1.0
-"""How often it reads the log itself, whatever the folder's modification time says: clocks of shared folders differ."""
+"""How often it reads the log itself, whatever the folder's modification time says: clocks
+of shared folders differ."""
 BATCH_LIMIT_S = 300.0
-"""A batch hangs that takes longer, or a part of it: what takes longer to be stored than VEDETTE_STORE_SECONDS is stored in smaller parts."""
+"""A batch hangs that takes longer, or a part of it: what takes longer to be stored than
+VEDETTE_STORE_SECONDS is stored in smaller parts."""
 DONE, FAILED, FENCED = 0, 1, 3
 """Exit statuses."""
 
@@ -69,7 +74,8 @@ class FeedRun:
         folder = Path(settings.CHECKPOINT_ROOT) / feed.name
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         for left in (*folder.glob("spark-*"), folder / "executors"):
-            # In earlier releases each feed had a checkpoint of Spark's, and executors a folder for their states.
+            # In earlier releases each feed had a checkpoint of Spark's, and executors
+            # a folder for their states.
             shutil.rmtree(left, ignore_errors=True)
         log = event_log(feed.name)
         self.feed = feed
@@ -84,7 +90,8 @@ class FeedRun:
 
     def start(self) -> None:
         if self.processor.evaluator.position < 0:
-            # Queries that were there before the first row is processed find nothing in history: all rows may raise their alerts.
+            # Queries that were there before the first row is processed find nothing in history: all
+            # rows may raise their alerts.
             self.processor.follow()
         self._follower.start()
 
@@ -92,18 +99,21 @@ class FeedRun:
         self.processor.stopping.set()
 
     def is_at_work(self) -> bool:
-        """Whether its thread still brings queries to the evaluator, or something it found is being stored."""
+        """Whether its thread still brings queries to the evaluator, or something
+        it found is being stored."""
         return self._follower.is_alive() or self.processor.is_storing
 
     def is_due(self) -> bool:
-        """Whether the log may hold rows for another batch, and the batch before began long enough ago."""
+        """Whether the log may hold rows for another batch, and the batch
+        before began long enough ago."""
         now = time.monotonic()
         if self.error is not None or self.processor.stopping.is_set() or now < self._may_begin:
             return False
         return now > self._may_begin + SURE_S or self.processor.log.grown_since(self._looked_ns)
 
     def take(self) -> None:
-        """Processes one batch of the feed's rows, if there are any. An error that ends the feed is raised by `check`."""
+        """Processes one batch of the feed's rows, if there are any. An error that ends the
+        feed is raised by `check`."""
         self._may_begin = time.monotonic() + settings.VEDETTE_TRIGGER_MS / 1000
         looked_ns = time.time_ns()
         try:
@@ -159,11 +169,13 @@ class JobDriver:
         """Runs until something ends it; the exit status."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._on_signal)
-        # Signals were blocked until here (`processes.start_job`): a start that is asked to end immediately ends in order.
+        # Signals were blocked until here (`processes.start_job`): a start that is asked to end
+        # immediately ends in order.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, processes.HELD_BACK)
         me = psutil.Process()
         claim = partial(services.job_claim, name=self.name, epoch=self.epoch, pid=me.pid, pgid=os.getpgrp(), pid_started=me.create_time())
-        # A database that is away for a moment is no failure of the job: several of them within minutes would have it wait for long.
+        # A database that is away for a moment is no failure of the job: several of them within
+        # minutes would have it wait for long.
         job = with_retries(lambda: claim(host=processes.hostname()))
         if job is None:
             logger.info("job %s is not to run here (stopped, or a newer start has it)", self.name)
@@ -233,7 +245,8 @@ class JobDriver:
                 spark.stop()
 
     def _take(self, seconds: float) -> None:
-        """One micro-batch: during it each feed is evaluated as soon as its log grows, without waiting for another's batch.
+        """One micro-batch: during it each feed is evaluated as soon as its log grows, without
+        waiting for another's batch.
 
         Feeds with a backlog take turns, a batch each.
         """
@@ -244,7 +257,8 @@ class JobDriver:
         wait(self._under_way.values())
 
     def _take_until_spark_begins(self) -> None:
-        """A JVM that was started just now needs seconds for its first micro-batch: rows do not wait for it."""
+        """A JVM that was started just now needs seconds for its first
+        micro-batch: rows do not wait for it."""
         while not self._spark_began.wait(LOOK_S) and not self.stopping.is_set():
             self._begin_batches()
 
@@ -257,7 +271,8 @@ class JobDriver:
                     self._under_way[run] = self.evaluating.submit(run.take)
 
     def _check_feeds(self) -> None:
-        """Raises the error that ended a feed, unless it was deleted or moved to another job meanwhile: then only this feed ends."""
+        """Raises the error that ended a feed, unless it was deleted or moved to another job
+        meanwhile: then only this feed ends."""
         for feed_id, run in list(self.runs.items()):
             try:
                 run.check()
@@ -278,7 +293,8 @@ class JobDriver:
         return FeedHead.objects.filter(feed=feed_id).exclude(job=self.job_id).exists()
 
     def _came_back(self, feed_id: int) -> bool:
-        """Whether the feed is this job's without belonging to any start of it. So is one whose job is to start again (`feed_reopen`)."""
+        """Whether the feed is this job's without belonging to any start of it. So is one whose job
+        is to start again (`feed_reopen`)."""
         return FeedHead.objects.filter(feed=feed_id, job=self.job_id, epoch=0).exclude(job__observed_state=ObservedState.STOPPING).exists()
 
     def _leave(self, feed_id: int) -> None:
@@ -296,7 +312,8 @@ class JobDriver:
         heads = {head.feed_id: head for head in FeedHead.objects.filter(job=job, feed__damage=None).select_related("feed").order_by("feed__name")}
         for gone in self.runs.keys() - heads.keys():
             self._leave(gone)
-        # A feed that comes back waits for what its former run has under way: its head does not tell the two apart.
+        # A feed that comes back waits for what its former run has under way: its head
+        # does not tell the two apart.
         self._leaving = {feed_id: run for feed_id, run in self._leaving.items() if self._is_at_work(run)}
         for feed_id in [feed_id for feed_id in heads if feed_id not in self.runs and feed_id not in self._leaving]:
             feed = heads[feed_id].feed
@@ -313,7 +330,8 @@ class JobDriver:
                 logger.info("%s continues after row %d", feed, run.processor.head.last_seq)
 
     def _set_aside(self, feed: Feed, damage: LogDamaged) -> None:
-        """Continues without a feed whose log is damaged; the feed is started again when the log has been repaired."""
+        """Continues without a feed whose log is damaged; the feed is started again when
+        the log has been repaired."""
         logger.error("%s", damage)
         if feed.pk in self.runs:
             self._leave(feed.pk)
@@ -326,14 +344,16 @@ class JobDriver:
             logger.warning("the database does not answer: %s", error)
             connection.close()
 
-    # -- signs of life ------------------------------------------------------------------------------------------------------------
+    # -- signs of life -----------------------------------------------------------------------------
 
     def _heartbeat(self, job: Job) -> None:
-        """Writes heartbeats; ends the process when it was fenced, or cannot reach the database for too long."""
+        """Writes heartbeats; ends the process when it was fenced, or cannot reach
+        the database for too long."""
         heard = time.monotonic()
         while True:
-            # First a pause: the claim has just said that the job lives, and Spark's JVM is forked meanwhile. A fork while another thread
-            # connects may leave locks behind that are never released in the child.
+            # First a pause: the claim has just said that the job lives, and Spark's JVM is forked
+            # meanwhile. A fork while another thread connects may leave locks behind that are
+            # never released in the child.
             time.sleep(HEARTBEAT_S)
             try:
                 close_old_connections()
@@ -359,7 +379,8 @@ class JobDriver:
 
 
 def _cluster(name: str) -> tuple[str | None, dict[str, str]]:
-    """Where the job's Spark runs, and its settings: on the cluster that is named, else on this machine."""
+    """Where the job's Spark runs, and its settings: on the cluster that is
+    named, else on this machine."""
     if not settings.VEDETTE_SPARK_MASTER and settings.VEDETTE_PLACEMENT == "executors":
         return spark_runtime.local_cluster(settings.VEDETTE_CORES, Path(settings.VAR) / "spark" / name)
     host = settings.VEDETTE_SPARK_HOST
@@ -367,6 +388,7 @@ def _cluster(name: str) -> tuple[str | None, dict[str, str]]:
 
 
 def _leave(status: int, why: str) -> None:
-    """Ends the process immediately: Spark's threads may hang, and a zombie has nothing to clean up."""
+    """Ends the process immediately: Spark's threads may hang, and a zombie has nothing to clean
+    up."""
     logger.error("%s; this process ends", why)
     os._exit(status)

@@ -1,4 +1,5 @@
-"""The last day of each feed's processing, kept for its charts: taken by the workers, so no page has to be open."""
+"""The last day of each feed's processing, kept for its charts: taken by the workers,
+so no page has to be open."""
 
 from __future__ import annotations
 

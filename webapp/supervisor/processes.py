@@ -1,7 +1,8 @@
-"""Processes of jobs: which ones belong to a job, how a job is started, and how all its processes are ended.
+"""Processes of jobs: which ones belong to a job, how a job is started, and how
+all its processes are ended.
 
-Every process of a job carries the token of its start in its environment, whatever its group or session (Spark's Python workers
-make their own group), so none can be overlooked.
+Every process of a job carries the token of its start in its environment, whatever its group or
+session (Spark's Python workers make their own group), so none can be overlooked.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ HELD_BACK = (signal.SIGTERM, signal.SIGINT)
 
 @dataclass(frozen=True)
 class JobProcess:
-    """A living process of a job. `var` is the installation it belongs to: several may share a machine."""
+    """A living process of a job. `var` is the installation it belongs to:
+    several may share a machine."""
 
     job: str
     token: str
@@ -106,14 +108,16 @@ def log_tail(name: str, lines: int = 5) -> str:
 
 
 def ask_to_end(processes: Iterable[JobProcess], pid: int | None) -> None:
-    """TERM to the root alone: a JVM that got it too would end first and turn a clean stop into errors."""
+    """TERM to the root alone: a JVM that got it too would end first and turn
+    a clean stop into errors."""
     for process in processes:
         if process.pid == pid:
             _signal(process.process, signal.SIGTERM)
 
 
 def kill_token(token: str, *, timeout_s: float = 10.0) -> int:
-    """Sends KILL to every process with this token until there is none; returns how many there were. Stopped processes (SIGSTOP) end too."""
+    """Sends KILL to every process with this token until there is none; returns how many there were.
+    Stopped processes (SIGSTOP) end too."""
     killed: set[int] = set()
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:

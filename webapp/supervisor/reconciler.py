@@ -1,8 +1,9 @@
-"""Compares the desired state of each job with the process table and takes one step: start, adopt, stop, kill, wait, give up.
+"""Compares the desired state of each job with the process table and takes one step: start, adopt,
+stop, kill, wait, give up.
 
-Everything it knows is in the job's row, so any worker may do the next step; a transaction-level advisory lock lets one at a time. A
-process is started inside the transaction that raises the epoch: if that never commits, the process finds another epoch in the row
-and ends by itself.
+Everything it knows is in the job's row, so any worker may do the next step; a transaction-level
+advisory lock lets one at a time. A process is started inside the transaction that raises the epoch:
+if that never commits, the process finds another epoch in the row and ends by itself.
 """
 
 from __future__ import annotations
@@ -27,21 +28,24 @@ LOCK = 0x76646A62
 LEASE = timedelta(seconds=20)
 """Without a renewal for this long, another machine may take over a job."""
 SILENT = timedelta(seconds=20)
-"""A job without a heartbeat for this long is suspect, and is killed if it stays silent for SUSPECT more."""
+"""A job without a heartbeat for this long is suspect, and is killed if it
+stays silent for SUSPECT more."""
 UNCLAIMED = timedelta(seconds=120)
-"""The same for a process that has not claimed the job yet: it still imports its modules, which takes minutes on a busy machine. Killed and
-restarted, it would never finish."""
+"""The same for a process that has not claimed the job yet: it still imports its modules, which
+takes minutes on a busy machine. Killed and restarted, it would never finish."""
 SUSPECT = timedelta(seconds=6)
 STOP_TIMEOUT = timedelta(seconds=15)
 BACKOFF_S = (1, 2, 4, 8, 15, 30, 60)
 CRASH_LIMIT = 5
 CRASH_SPAN = timedelta(minutes=10)
 CRASH_LOOP_S = 120
-"""A job that failed this often waits this long between two starts: what it needs may be back by then, without an operator's help."""
+"""A job that failed this often waits this long between two starts: what it needs may be back by
+then, without an operator's help."""
 
 
 def reconcile(*, owner: str) -> None:
-    """One round over all jobs; nothing when another reconciler is at work. `owner` names the caller's worker."""
+    """One round over all jobs; nothing when another reconciler is at work. `owner`
+    names the caller's worker."""
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [LOCK])
@@ -94,7 +98,7 @@ class _Step:
         if job.lease_owner == self.owner or job.lease_until is None or job.lease_until < self.now:
             job.lease_owner, job.lease_until = self.owner, self.now + LEASE
 
-    # -- wanted stopped -----------------------------------------------------------------------------------------------------------
+    # -- wanted stopped ----------------------------------------------------------------------------
 
     def _stop(self) -> None:
         job = self.job
@@ -111,7 +115,7 @@ class _Step:
             job_event_add(job, JobEvent.Kind.KILLED, text)
             self._gone(ObservedState.STOPPED)
 
-    # -- wanted running -----------------------------------------------------------------------------------------------------------
+    # -- wanted running ----------------------------------------------------------------------------
 
     def _watch(self) -> None:
         """The root process lives: is it healthy?"""
@@ -124,7 +128,8 @@ class _Step:
         if self.now - seen <= (SILENT if job.pid_started is not None else UNCLAIMED):
             job.suspect_since = None
         elif job.suspect_since is None:
-            # Not immediately: after an outage of the database the job needs a moment to send a heartbeat.
+            # Not immediately: after an outage of the database the job needs a
+            # moment to send a heartbeat.
             job.suspect_since = self.now
         elif self.now - job.suspect_since > SUSPECT:
             processes.kill_token(job.token)

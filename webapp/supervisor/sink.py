@@ -1,7 +1,9 @@
-"""The one transaction that stores the results of a batch: detections, alerts, outbox, late rows, counters and the head row, or none of it.
+"""The one transaction that stores the results of a batch: detections, alerts, outbox, late rows,
+counters and the head row, or none of it.
 
-The head row of the feed is the fence: it carries the epoch of the only job that may write, and the last batch stored. The outbox is
-numbered under its lock, so the numbers have no gaps and follow the order of the commits.
+The head row of the feed is the fence: it carries the epoch of the only job that may write, and the
+last batch stored. The outbox is numbered under its lock, so the numbers have no gaps and follow
+the order of the commits.
 """
 
 from __future__ import annotations
@@ -42,8 +44,8 @@ TIMEOUT_S = 60.0
 
 Answer = TypeVar("Answer")
 
-# Found by key: of a partition that was filled just now PostgreSQL expects next to nothing in a span of times, begins with all of it, and would go
-# through all that comes in for each row.
+# Found by key: of a partition that was filled just now PostgreSQL expects next to nothing in a span
+# of times, begins with all of it, and would go through all that comes in for each row.
 _INCOMING = """
 CREATE TEMPORARY TABLE IF NOT EXISTS incoming (
     position integer, key bytea UNIQUE, query_id bigint, version integer, kind text, entities text[], value text, score double precision,
@@ -73,7 +75,8 @@ ON CONFLICT (feed_id, key, start) DO UPDATE SET
 
 
 class Fenced(RuntimeError):
-    """A newer start of the job writes for this feed: this process is a zombie and must end without writing."""
+    """A newer start of the job writes for this feed: this process is a zombie and
+    must end without writing."""
 
 
 class DatabaseAway(RuntimeError):
@@ -82,12 +85,14 @@ class DatabaseAway(RuntimeError):
 
 @dataclass(frozen=True)
 class FencedWrite:
-    """The work of one transaction for a feed, if the epoch is still that of its head row. `batch` None: new queries joined between two batches.
+    """The work of one transaction for a feed, if the epoch is still that of its head row. `batch`
+    None: new queries joined between two batches.
 
-    `facts` are what the changes leave behind; `late` are the late rows as they came. `progress` are new values of the head row's columns,
-    `added` what its counters grow by. A `backfill` opens no alert. `stopped`: queries (id, version, reason) that are given up.
-    `left` and `joined`: versions of queries that the job has left, and runs from now on.
-    `job`: the job of the epoch; null where another process writes.
+    `facts` are what the changes leave behind; `late` are the late rows as they came. `progress`
+    are new values of the head row's columns, `added` what its counters grow by. A `backfill` opens
+    no alert. `stopped`: queries (id, version, reason) that are given up. `left` and `joined`:
+    versions of queries that the job has left, and runs from now on. `job`: the job of the epoch;
+    null where another process writes.
     """
 
     feed_id: int
@@ -105,15 +110,16 @@ class FencedWrite:
     job: int | None = None
 
     def is_of(self, job: int, epoch: int) -> bool:
-        """Whether a head with this job and epoch is the one to be written. Each job counts its starts by itself."""
+        """Whether a head with this job and epoch is the one to be written. Each job
+        counts its starts by itself."""
         return epoch == self.epoch and self.job in (None, job)
 
 
 def commit(work: FencedWrite, *, timeout_s: float = TIMEOUT_S) -> bool:
     """Stores `work` exactly once; False when that had been done before (a replayed batch).
 
-    Tries again while the database is away; whether a COMMIT whose answer was lost took place is read from the head row.
-    Raises Fenced, StoreTooSlow, and DatabaseAway after `timeout_s`.
+    Tries again while the database is away; whether a COMMIT whose answer was lost took place is
+    read from the head row. Raises Fenced, StoreTooSlow, and DatabaseAway after `timeout_s`.
     """
     expected: list[int] = []
 
@@ -129,7 +135,8 @@ def commit(work: FencedWrite, *, timeout_s: float = TIMEOUT_S) -> bool:
 
 
 def with_retries(attempt: Callable[[], Answer], *, timeout_s: float = TIMEOUT_S) -> Answer:
-    """What `attempt` returns, called again while the database is away. Raises StoreTooSlow, and DatabaseAway after `timeout_s`."""
+    """What `attempt` returns, called again while the database is away. Raises StoreTooSlow, and
+    DatabaseAway after `timeout_s`."""
     started = time.monotonic()
     while True:
         try:
@@ -161,7 +168,8 @@ def store(work: FencedWrite) -> bool:
 
 
 def _within(seconds: float) -> Callable[..., Any]:
-    """Starts no statement after this long; PostgreSQL limits each statement, in a job to the same time. Raises StoreTooSlow."""
+    """Starts no statement after this long; PostgreSQL limits each statement, in a job to the same
+    time. Raises StoreTooSlow."""
     ends = time.monotonic() + seconds
 
     def execute(begin: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
@@ -195,7 +203,8 @@ def _write(work: FencedWrite, head: FeedHead) -> None:
 
 
 def _turn_over(cursor: Any, work: FencedWrite, head: FeedHead) -> None:
-    """Ends the open answers of the versions that the job has left, and takes up those that it runs now."""
+    """Ends the open answers of the versions that the job has left, and takes
+    up those that it runs now."""
     if not work.left and not work.joined:
         return
     ended, ended_alerts = answers_end(head, work.left)
@@ -217,10 +226,12 @@ def _advance(head: FeedHead, work: FencedWrite) -> None:
 
 
 def _upsert(cursor: Any, work: FencedWrite, facts: Sequence[Fact], seq: int, now: int) -> set[int]:
-    """Brings `facts` into the table; positions of those that were there, not retracted, before (unless what is found opens no alerts)."""
+    """Brings `facts` into the table; positions of those that were there, not retracted, before
+    (unless what is found opens no alerts)."""
     cursor.execute(_INCOMING)
     cursor.copy_expert("COPY incoming FROM STDIN", _Lines(_copy_line(i, fact) for i, fact in enumerate(facts)))
-    # Statistics only for the columns that the planner uses: analysing all texts and evidence took a seventh of the time.
+    # Statistics only for the columns that the planner uses: analysing all texts and evidence
+    # took a seventh of the time.
     cursor.execute("ANALYZE incoming (key, start, weight)")
     # The bounds let PostgreSQL leave out the partitions that cannot hold these rows.
     low, high = min(fact.start for fact in facts), max(fact.start for fact in facts)

@@ -1,4 +1,5 @@
-"""Reports feeds that are stalled while rows wait, once, with the reason, on the feed's page; and again when they resume."""
+"""Reports feeds that are stalled while rows wait, once, with the reason, on the feed's page;
+and again when they resume."""
 
 from __future__ import annotations
 

@@ -23,7 +23,8 @@ from webapp.supervisor import sink
 
 
 class FeedStore:
-    """Implements `engine.runtime.store.Store`. `job`: the one that starts; starts of different jobs may have the same number."""
+    """Implements `engine.runtime.store.Store`. `job`: the one that starts; starts of different jobs
+    may have the same number."""
 
     def __init__(self, feed: Feed, epoch: int, job: int | None = None) -> None:
         self.feed, self.epoch, self.job = feed, epoch, job

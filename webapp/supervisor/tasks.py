@@ -17,7 +17,8 @@ from webapp.supervisor.stalls import stalls_report
 
 @shared_task(soft_time_limit=40, time_limit=50)  # type: ignore[untyped-decorator]
 def reconcile() -> None:
-    """One round of `webapp.supervisor.reconciler`. A message that is lost or doubled does no harm: the next one does the same."""
+    """One round of `webapp.supervisor.reconciler`. A message that is lost or doubled does no harm:
+    the next one does the same."""
     close_old_connections()
     reconcile_jobs(owner=f"{processes.hostname()}:{os.getppid()}")
     stalls_report()

@@ -1,4 +1,5 @@
-"""What happens to answers when the job leaves a version of a query, or resumes one (decision 20)."""
+"""What happens to answers when the job leaves a version of a query, or
+resumes one (decision 20)."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from webapp.queries.versions import Key, versions_back, versions_leave
 
 
 def answers_end(head: FeedHead, keys: Sequence[Key]) -> tuple[list[DetectionRow], list[AlertRow]]:
-    """The open answers of these versions end at the feed's clock: they and their alerts, as frames carry them.
+    """The open answers of these versions end at the feed's clock: they and their
+    alerts, as frames carry them.
 
     In the transaction of the job's commit, under the lock of the head row.
     """
@@ -31,9 +33,11 @@ def answers_end(head: FeedHead, keys: Sequence[Key]) -> tuple[list[DetectionRow]
 
 
 def answers_forget(head: FeedHead, keys: Sequence[Key]) -> list[DetectionRow]:
-    """Retracts answers that versions asserted before the job left them and did not assert again from the log: they depended on later rows.
+    """Retracts answers that versions asserted before the job left them and did not assert again
+    from the log: they depended on later rows.
 
-    Answers that began before the log's oldest row stay, because they cannot be found again. The retracted answers, as frames carry them.
+    Answers that began before the log's oldest row stay, because they cannot be found again. The
+    retracted answers, as frames carry them.
     """
     left = versions_back(keys)
     if not left:

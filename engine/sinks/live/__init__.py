@@ -1,6 +1,8 @@
-"""Answers on their way out: one contract for all protocols, the counterpart of `engine.sources.live` (decision 35).
+"""Answers on their way out: one contract for all protocols, the counterpart of
+`engine.sources.live` (decision 35).
 
-A sink writes records under keys that stay: the last record of each key is the answer as it is stored. It does not know what is written, or how far.
+A sink writes records under keys that stay: the last record of each key is the answer as it is
+stored. It does not know what is written, or how far.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from engine.sources.live import Field, FieldType, Network, Settings
 
 @dataclass(frozen=True)
 class Keyed:
-    """The value of `key` from the outbox number `seq` on: a JSON text, or null where the answer was retracted."""
+    """The value of `key` from the outbox number `seq` on: a JSON text, or null where
+    the answer was retracted."""
 
     key: str
     value: str | None
@@ -25,7 +28,8 @@ class Sink(Protocol):
     """A place outside that was opened. One thread uses it."""
 
     def write(self, records: Sequence[Keyed]) -> None:
-        """Returns when the other side has all of them, in their order. Raises Away and OSError; then all are written again, later."""
+        """Returns when the other side has all of them, in their order. Raises Away and OSError;
+        then all are written again, later."""
 
     def description(self) -> str:
         """A sentence about the other side, for the user who sets it up."""
@@ -43,7 +47,8 @@ WANTED = (
 
 @dataclass(frozen=True)
 class SinkKind:
-    """A protocol, as `SourceKind` is one: `identity` is the same whenever a connector is opened, and empty in a test, which writes nothing."""
+    """A protocol, as `SourceKind` is one: `identity` is the same whenever a connector is opened,
+    and empty in a test, which writes nothing."""
 
     name: str
     title: str

@@ -1,7 +1,8 @@
 """Kafka: answers as records of a topic, one key each.
 
-A batch is a transaction, which fences the process that ran the same connector before: what a killed process had under way cannot come
-after what the next one wrote, so that the last record of each key is right.
+A batch is a transaction, which fences the process that ran the same connector before: what a
+killed process had under way cannot come after what the next one wrote, so that the last
+record of each key is right.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ class KafkaSink:
             "enable.idempotence": True,
             "delivery.timeout.ms": int(TAKEN_S * 1000),
             "compression.type": "zstd",
-            # As Java's clients choose the partition of a key: another producer of theirs finds the same.
+            # As Java's clients choose the partition of a key: another producer
+            # of theirs finds the same.
             "partitioner": "murmur2_random",
         }
         if identity:
@@ -66,7 +68,8 @@ class KafkaSink:
         return f"The topic {self._topic} can be reached: it has {self._partitions:,} partition{'s' * (self._partitions != 1)}. Nothing was written."
 
     def close(self) -> None:
-        # The client ends with its last reference. Its own `close` would warn where a transaction was broken off.
+        # The client ends with its last reference. Its own `close` would warn where a
+        # transaction was broken off.
         self._producer.purge()
 
 

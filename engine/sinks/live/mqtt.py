@@ -1,7 +1,8 @@
 """MQTT: answers as messages, each answer under its own topic.
 
-All messages of quality 1 that were sent on one connection come in their order, and a broker closes an earlier connection with the same client id
-before: what a killed process had under way cannot come after what the next one sent.
+All messages of quality 1 that were sent on one connection come in their order, and a broker closes
+an earlier connection with the same client id before: what a killed process had under way cannot
+come after what the next one sent.
 """
 
 from __future__ import annotations

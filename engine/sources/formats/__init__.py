@@ -1,7 +1,9 @@
-"""Recordings in common file formats, read as tables with the file's own columns, a bounded piece at a time.
+"""Recordings in common file formats, read as tables with the file's own columns,
+a bounded piece at a time.
 
-What the columns mean is said by a `Reading` (engine/sources/reading.py). These readers run libraries on untrusted files: in the web application they
-run in a caged process (webapp/feeds/uploads/reader.py).
+What the columns mean is said by a `Reading` (engine/sources/reading.py). These readers run
+libraries on untrusted files: in the web application they run in a caged process
+(webapp/feeds/uploads/reader.py).
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ __all__ = [
 
 
 def kind_of(head: bytes, name: str) -> Kind:
-    """The format of a file, from its decompressed first bytes; its name decides between text formats."""
+    """The format of a file, from its decompressed first bytes; its name
+    decides between text formats."""
     if head.startswith(b"PAR1"):
         return Kind.PARQUET
     if head.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
@@ -76,7 +79,8 @@ def head_of(path: Path) -> bytes:
 
 
 def read_chunks(path: Path, layout: Layout) -> Iterator[Chunk]:
-    """The rows of a file in its order. Raises Unreadable; rows before the fault have been yielded."""
+    """The rows of a file in its order. Raises Unreadable; rows before the fault have been
+    yielded."""
     # Each reader imports its libraries.
     if layout.kind in (Kind.PARQUET, Kind.ARROW, Kind.EXCEL):
         from engine.sources.formats.typed import read_arrow, read_excel, read_parquet

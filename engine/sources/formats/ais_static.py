@@ -1,4 +1,5 @@
-"""The facts in static AIS messages (5, 19, 21, 24) about their sender: name, type, size, call sign, IMO number (ITU-R M.1371-5, annex 8)."""
+"""The facts in static AIS messages (5, 19, 21, 24) about their sender: name, type, size, call sign,
+IMO number (ITU-R M.1371-5, annex 8)."""
 
 from __future__ import annotations
 

@@ -38,7 +38,8 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Layout:
-    """How a file is to be taken apart: `kind`, and for texts how they are written. `header`: the first line names the columns."""
+    """How a file is to be taken apart: `kind`, and for texts how they are written. `header`: the
+    first line names the columns."""
 
     kind: Kind
     encoding: str = "utf-8"
@@ -58,7 +59,8 @@ class Broken:
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some rows of a file. `lines`: where each begins in a text, else the number of the row; both from 1."""
+    """Some rows of a file. `lines`: where each begins in a text, else the
+    number of the row; both from 1."""
 
     table: pa.Table
     lines: Ints
@@ -87,7 +89,8 @@ MOST_COLUMNS = 500
 
 
 def table_of(records: Sequence[dict[str, Any]]) -> pa.Table:
-    """Records as a table: objects within them as columns `outer.inner`, mixed columns as text. Raises Unreadable for too many columns."""
+    """Records as a table: objects within them as columns `outer.inner`, mixed columns as text.
+    Raises Unreadable for too many columns."""
     flat = [record if not any(isinstance(value, dict) for value in record.values()) else flattened(record) for record in records]
     names = dict.fromkeys(name for record in flat for name in record)
     if len(names) > MOST_COLUMNS:

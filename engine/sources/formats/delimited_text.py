@@ -55,7 +55,8 @@ def _joined(lines: list[str]) -> Iterator[str]:
 
 
 def encoding_of(head: bytes) -> str:
-    """The encoding of a text: by its mark, UTF-8 where it is or where half of the lines with such signs are, else the likeliest."""
+    """The encoding of a text: by its mark, UTF-8 where it is or where half of the lines with such
+    signs are, else the likeliest."""
     for mark, name in MARKS.items():
         if head.startswith(mark):
             return name
@@ -71,7 +72,8 @@ def encoding_of(head: bytes) -> str:
 
 
 def _is_mostly_utf8(head: bytes) -> bool:
-    """Whether most of the lines with non-ASCII characters are UTF-8: in other encodings hardly any is by chance."""
+    """Whether most of the lines with non-ASCII characters are UTF-8: in other
+    encodings hardly any is by chance."""
     lines = [line for line in head.split(b"\n") if not line.isascii()]
     return 2 * sum(is_utf8(line) for line in lines) >= len(lines)
 
@@ -146,7 +148,8 @@ def read_delimited_text(stream: BinaryIO, layout: Layout) -> Iterator[Chunk]:
 
 
 def column_names(header: list[str]) -> list[str]:
-    """Each column's name: `column 3` where there is none, `name 2` for a second of its name. Raises Unreadable for too many."""
+    """Each column's name: `column 3` where there is none, `name 2` for a second of its name.
+    Raises Unreadable for too many."""
     if len(header) > MOST_COLUMNS:
         raise Unreadable(Message("The file has more than {most} columns.", most=MOST_COLUMNS))
     names: list[str] = []

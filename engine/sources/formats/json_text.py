@@ -1,4 +1,5 @@
-"""JSON: an object a line, a list of objects, or GeoJSON with points and with lines that have a time for each corner."""
+"""JSON: an object a line, a list of objects, or GeoJSON with points and with lines that
+have a time for each corner."""
 
 from __future__ import annotations
 
@@ -78,7 +79,8 @@ def _of_document(data: bytes) -> Records:
 
 
 def records_of(document: Any) -> Iterator[dict[str, Any] | Broken]:
-    """The records of a JSON document that was read: those of the list in it, else the object itself."""
+    """The records of a JSON document that was read: those of the list in
+    it, else the object itself."""
     if not isinstance(document, dict | list):
         yield Broken(1, Message("this is neither an object nor a list of objects"), str(document)[:SHOWN])
     for _, record in _entries(document):

@@ -1,4 +1,5 @@
-"""Logs of AIS receivers: NMEA 0183 sentences of several parts, with the time of reception in tag blocks, $PGHP sentences or beside them.
+"""Logs of AIS receivers: NMEA 0183 sentences of several parts, with the time of reception in tag
+blocks, $PGHP sentences or beside them.
 
 `Messages` keeps the state between lines; files and sockets use it alike.
 """
@@ -42,7 +43,8 @@ COLUMNS = ("mmsi", "time", "lon", "lat", "msg_type", "speed", "course", "heading
 
 @dataclass
 class Known:
-    """The messages of all receivers of one stream. A message received again within `merge_ms` was heard by another receiver."""
+    """The messages of all receivers of one stream. A message received again within `merge_ms` was
+    heard by another receiver."""
 
     merge_ms: int = 0
     merged: int = 0
@@ -59,7 +61,8 @@ class Known:
         return known
 
     def learn(self, mmsi: int, facts: Mapping[str, str]) -> None:
-        """Adds the content of a static message. Vessels repeat it every few minutes: only differences count as a change."""
+        """Adds the content of a static message. Vessels repeat it every few minutes: only
+        differences count as a change."""
         known = self.vessel(mmsi)
         if not facts.items() <= known.items():
             known.update(facts)
@@ -71,7 +74,8 @@ class Known:
         return {mmsi: dict(facts) for mmsi, facts in changed.items()}
 
     def is_new(self, content: bytes, at: int) -> bool:
-        """Whether the message was not received recently. A vessel repeats itself in time, so old ones do not count."""
+        """Whether the message was not received recently. A vessel repeats itself in time,
+        so old ones do not count."""
         if not self.merge_ms:
             return True
         before = self._heard.get(content)
@@ -87,14 +91,16 @@ class Known:
 
 @dataclass
 class Messages:
-    """Lines of one receiver in, a row for each message with a position; names and types from static messages are on all later rows of a vessel."""
+    """Lines of one receiver in, a row for each message with a position; names and types from static
+    messages are on all later rows of a vessel."""
 
     known: Known = field(default_factory=Known)
     _parts: OrderedDict[tuple[bytes, ...], dict[int, bytes]] = field(default_factory=OrderedDict)
     _announced: int | None = None
 
     def read(self, line: bytes, now: int | None = None) -> dict[str, Any] | Broken | None:
-        """The row that the line completes, its fault, or null. `now`: the time of reception if the line has none, in ms."""
+        """The row that the line completes, its fault, or null. `now`: the time of reception if
+        the line has none, in ms."""
         line = line.strip()
         if line.startswith(b"$PGHP,1,"):
             self._announced = _pghp(line)
@@ -197,7 +203,8 @@ def _checksum(sentence: bytes) -> int:
 
 
 def _pghp(line: bytes) -> int | None:
-    """The time of reception of the next sentence: $PGHP,1,year,month,day,hour,minute,second,ms,..."""
+    """The time of reception of the next sentence:
+    $PGHP,1,year,month,day,hour,minute,second,ms,..."""
     try:
         year, month, day, hour, minute, second, ms = (int(cell) for cell in line.split(b",")[2:9])
         return int(datetime(year, month, day, hour, minute, second, tzinfo=UTC).timestamp()) * 1000 + ms

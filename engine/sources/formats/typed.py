@@ -46,7 +46,8 @@ def read_arrow(path: Path, layout: Layout) -> Iterator[Chunk]:
     """Record batches in their order. Raises Unreadable."""
     try:
         with path.open("rb") as raw:
-            # A record batch may be as large as the file: of a mapped file only the rows that are read come into memory.
+            # A record batch may be as large as the file: of a mapped file only the rows that
+            # are read come into memory.
             mapped = mmap.mmap(raw.fileno(), 0, access=mmap.ACCESS_READ)
         reader = pa.BufferReader(pa.py_buffer(mapped))
         if mapped[:6] == b"ARROW1":
@@ -63,7 +64,8 @@ def read_arrow(path: Path, layout: Layout) -> Iterator[Chunk]:
 
 
 def geometry_of(path: Path, kind: Kind) -> dict[str, Any]:
-    """The column of places that the metadata of a GeoParquet file (or of Arrow's files beside it) names, as keys of a reading; empty without one.
+    """The column of places that the metadata of a GeoParquet file (or of Arrow's files beside it)
+    names, as keys of a reading; empty without one.
 
     References: geoparquet.org, version 1.1.0; a system without a number of EPSG stays open.
     """
@@ -120,7 +122,8 @@ def _numbered(batches: Any) -> Iterator[Chunk]:
 
 
 def _flat(table: pa.Table) -> pa.Table:
-    """Structures as columns of their parts, short lists of numbers as texts (a place may be written so); other lists and maps are left out."""
+    """Structures as columns of their parts, short lists of numbers as texts (a place may be written
+    so); other lists and maps are left out."""
     for _ in range(4):
         if not any(pa.types.is_struct(field.type) for field in table.schema):
             break
@@ -131,7 +134,8 @@ def _flat(table: pa.Table) -> pa.Table:
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Texts of every kind that Arrow has as texts, dictionaries as their values, times that no calendar has as none."""
+    """Texts of every kind that Arrow has as texts, dictionaries as their values, times
+    that no calendar has as none."""
     if isinstance(column.type, pa.BaseExtensionType):
         column = pa.chunked_array([one.storage for one in column.chunks], column.type.storage_type)
     if _is_list_of_numbers(column.type):
@@ -160,7 +164,8 @@ def _as_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def read_excel(path: Path, layout: Layout) -> Iterator[Chunk]:
-    """The rows of a sheet, the first with rows unless one is named, below its line of names. Raises Unreadable."""
+    """The rows of a sheet, the first with rows unless one is named, below its line of
+    names. Raises Unreadable."""
     import openpyxl
 
     _check_archive(path)
@@ -190,7 +195,8 @@ def _first_filled(sheets: list[Any]) -> Any:
 
 
 def filled_sheet(path: Path) -> str:
-    """The name of the sheet that is read where none is named; "" where it is the first, or cannot be read."""
+    """The name of the sheet that is read where none is named; "" where it is the
+    first, or cannot be read."""
     import openpyxl
 
     _check_archive(path)

@@ -25,7 +25,8 @@ def read_gpx(stream: BinaryIO) -> Iterator[Chunk]:
 
 
 def read_kml(stream: BinaryIO) -> Iterator[Chunk]:
-    """A row for each moment of a gx:Track and for each point with a time stamp. Raises Unreadable."""
+    """A row for each moment of a gx:Track and for each point with a time
+    stamp. Raises Unreadable."""
     yield from chunks_of(enumerate(_elements(stream, _Kml()), 1))
 
 
@@ -172,7 +173,8 @@ def _lon_lat(place: list[str]) -> dict[str, Any]:
 
 
 def _besides(values: dict[str, Any], row: dict[str, Any]) -> dict[str, Any]:
-    """Values whose names the row does not have: entity, time and place have elements of their own."""
+    """Values whose names the row does not have: entity, time and place
+    have elements of their own."""
     return {name: value for name, value in values.items() if name not in row}
 
 
@@ -187,7 +189,8 @@ def _data(extended: list[Element]) -> dict[str, Any]:
 
 
 def _series(track: Element) -> dict[str, list[str | None]]:
-    """The values that a track has for each of its moments, by name: gx:SimpleArrayData, and the heading of gx:angles."""
+    """The values that a track has for each of its moments, by name: gx:SimpleArrayData, and
+    the heading of gx:angles."""
     series: dict[str, list[str | None]] = {}
     for one in track.iter():
         if _local(one) == "SimpleArrayData" and one.get("name"):

@@ -59,7 +59,8 @@ def _entity(columns: Sequence[str], values: Mapping[str, pa.Array]) -> str:
 
 
 def _who_is_once_at_a_time(names: Sequence[str], columns: Mapping[str, pa.Array], time: Sequence[str]) -> str:
-    """Of a file in which many rows have one time: the column whose values come again, and (nearly) never twice at a time. "" if none does."""
+    """Of a file in which many rows have one time: the column whose values come again, and (nearly)
+    never twice at a time. "" if none does."""
     if not time or not columns[time[0]]:
         return ""
     rows = pd.DataFrame({name: columns[name].to_pandas() for name in {*names, *time} if name in time or is_name(columns[name])})

@@ -27,7 +27,8 @@ LOOKED_THROUGH_BYTES = 64_000_000
 
 
 def inspect(path: Path, name: str, chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """The content of the file, read as `chosen` says and otherwise as guessed. Raises Unreadable, Refused."""
+    """The content of the file, read as `chosen` says and otherwise as guessed.
+    Raises Unreadable, Refused."""
     reading_of(chosen)
     layout = _layout(path, name, chosen)
     raw, lines, broken = _sample(read_chunks(path, layout))
@@ -57,7 +58,8 @@ def _sheets(path: Path, layout: Layout) -> list[str]:
 
 
 def _further_on(path: Path, layout: Layout, known: set[int]) -> list[Broken]:
-    """Lines after the sample with another encoding: the user must see them before the file is loaded."""
+    """Lines after the sample with another encoding: the user must see them
+    before the file is loaded."""
     if layout.kind is not Kind.CSV or layout.encoding.lower() not in ("utf-8", "utf-8-sig"):
         return []
     try:

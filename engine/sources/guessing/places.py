@@ -35,7 +35,8 @@ def place_format(columns: Mapping[str, pa.Array], reading: Reading) -> str:
         form, share = form_of(columns[reading.x].slice(0, TRIED_ROWS).drop_null())
         if form == LAT_LON and plain(reading.x) in LONGITUDE_FIRST and _may_be_longitude_first(columns[reading.x], reading):
             return LON_LAT
-        # Degrees and minutes cannot be read: their faults are shown. A column of numbers waits for the other one.
+        # Degrees and minutes cannot be read: their faults are shown. A column of
+        # numbers waits for the other one.
         return form if share else LAT_LON if is_angular(columns[reading.x]) else NUMBERS
     ending = re.search(r"e[67]$", plain(reading.x))
     if ending is not None:
@@ -56,7 +57,8 @@ def _may_be_longitude_first(column: pa.Array, reading: Reading) -> bool:
 
 
 def crs_of(columns: Mapping[str, pa.Array], reading: Reading) -> str:
-    """The coordinate reference system of x and y, from their names and sizes; a plane where nothing says so."""
+    """The coordinate reference system of x and y, from their names and sizes; a
+    plane where nothing says so."""
     if not reading.x or reading.x not in columns:
         return WGS84
     if reading.place_format in IN_ONE:
@@ -104,7 +106,8 @@ def _by_size(columns: Mapping[str, pa.Array], reading: Reading, x: npt.NDArray[n
 
 
 def _zone_of_utm(columns: Mapping[str, pa.Array]) -> str:
-    """The system of the zone that a column names in all rows alike; UTM where its hemisphere stays open; "" where there is no such column."""
+    """The system of the zone that a column names in all rows alike; UTM where its hemisphere stays
+    open; "" where there is no such column."""
     name = named_column(columns, ZONE)
     values = set(pc.unique(columns[name].slice(0, TRIED_ROWS)).drop_null().cast(pa.string()).to_pylist()) if name else set()
     zone = re.fullmatch(r"\s*([1-9]|[1-5][0-9]|60|0[1-9])\s*([A-Za-z]?)\s*", values.pop()) if len(values) == 1 else None

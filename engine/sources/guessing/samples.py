@@ -21,7 +21,8 @@ INTERVALS_S = (0.1, 1, 2, 5, 10, 30, 60, 300, 900, 3600, 21_600, 86_400)
 
 
 def described(raw: pa.Table, lines: npt.NDArray[np.int64], broken: Sequence[Broken], reading: Reading) -> dict[str, Any]:
-    """The sample for a page: its columns and rows, its faults by row, and the derived settings of the feed."""
+    """The sample for a page: its columns and rows, its faults by row, and the
+    derived settings of the feed."""
     feed = reading.feed("sample")
     read = read_rows(raw, reading, feed)
     good = read.checked.good()
@@ -81,7 +82,8 @@ def _about(good: pa.Table, reading: Reading) -> dict[str, Any]:
 
 
 def _intervals(t: npt.NDArray[np.int64], entities: npt.NDArray[Any], unit: float) -> list[dict[str, Any]]:
-    """How many intervals between neighbouring rows of an entity lie up to each bound; the last has none."""
+    """How many intervals between neighbouring rows of an entity lie up to each
+    bound; the last has none."""
     order = np.lexsort((t, entities))
     same = entities[order][1:] == entities[order][:-1]
     spans = np.diff(t[order])[same] / unit

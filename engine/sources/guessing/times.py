@@ -17,7 +17,8 @@ from engine.sources.reading import DATED, ISO, Reading, joined_times, numbers_of
 EPOCH_BOUNDS = (("epoch_s", 1e8, 1e10), ("epoch_ms", 1e11, 1e13), ("epoch_us", 1e14, 1e16), ("epoch_ns", 1e17, 1e19))
 """Numbers between 1973 and 2286 in each unit."""
 YEAR = r"(\p{Nd}\P{Nd}*){4}"
-"""No text with fewer than four digits is a time: each format has a whole year. Twenty formats need not be tried on names."""
+"""No text with fewer than four digits is a time: each format has a whole year. Twenty formats
+need not be tried on names."""
 
 
 def with_time(columns: Mapping[str, pa.Array], reading: Reading, *, fixed: bool) -> Reading:
@@ -79,7 +80,8 @@ def format_of(column: pa.Array, reading: Reading) -> tuple[str, float]:
     shares: list[tuple[float, str]] = []
     for form in (ISO, *DATED):
         times, wrong = times_of(head, replace(reading, time_format=form))
-        # Of two forms that fit, the one under which time advances in smaller steps: 3/4 and 4/4 are a day apart or a month.
+        # Of two forms that fit, the one under which time advances in smaller steps: 3/4 and 4/4
+        # are a day apart or a month.
         right = times[~wrong]
         steps = float(np.abs(np.diff(right)).mean()) if len(right) > 1 else 0.0
         shares.append((round(float(np.mean(~wrong)), 2), form))

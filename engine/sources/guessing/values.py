@@ -59,7 +59,8 @@ def type_of(column: pa.Array, decimal: str) -> ColumnType:
     finite = values[np.isfinite(values)]
     if wrong.any() or not len(finite):
         return ColumnType.STRING
-    # Later rows may have decimals where the first have none: only what was written as a whole number is one.
+    # Later rows may have decimals where the first have none: only what was written
+    # as a whole number is one.
     return (
         ColumnType.INT
         if not pa.types.is_floating(column.type) and np.all(finite == np.floor(finite)) and _without_point(column)

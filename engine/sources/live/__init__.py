@@ -1,7 +1,8 @@
 """Streams from outside: one contract for all protocols (decision 29).
 
-A source yields batches of raw records, each with the offset to continue from. A `Reading` (engine/sources/reading.py) says what records mean; a
-source does not know feeds, the log or databases. `docs/connectors.md` shows how to write one.
+A source yields batches of raw records, each with the offset to continue from. A `Reading`
+(engine/sources/reading.py) says what records mean; a source does not know feeds, the log or
+databases. `docs/connectors.md` shows how to write one.
 """
 
 from __future__ import annotations
@@ -28,15 +29,18 @@ Settings = Mapping[str, Any]
 
 
 class Away(Exception):
-    """The other side cannot be reached, refuses the connection, or closed it: retried later. The text is for the user who set up the connector."""
+    """The other side cannot be reached, refuses the connection, or closed it: retried later. The
+    text is for the user who set up the connector."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Records in the order of their arrival. `offset`: where to begin after them, as JSON; null where the protocol cannot repeat anything.
+    """Records in the order of their arrival. `offset`: where to begin after them, as JSON; null
+    where the protocol cannot repeat anything.
 
-    `messages` counts received messages, `merged` those that repeated another one. `facts`: of entities of which the
-    stream newly says something that is no event (a name, a size), all that it said so far, as texts.
+    `messages` counts received messages, `merged` those that repeated another one. `facts`: of
+    entities of which the stream newly says something that is no event (a name, a size), all that
+    it said so far, as texts.
     """
 
     records: Sequence[Record | Broken] = ()
@@ -50,7 +54,8 @@ class Source(Protocol):
     """A stream that was opened. One thread uses it."""
 
     def batches(self, offset: Any) -> Iterator[Batch]:
-        """From `offset` on (null: from now, or from what the other side kept), one at least every LINGER_S or so. Raises Away and OSError."""
+        """From `offset` on (null: from now, or from what the other side kept), one at least every
+        LINGER_S or so. Raises Away and OSError."""
 
     def acknowledge(self, offset: Any) -> None:
         """Everything up to the batch with this offset is stored: the other side may delete it."""
@@ -63,7 +68,8 @@ class Network(Protocol):
     """Network access: decides which addresses may be reached."""
 
     def address(self, host: str, port: int) -> str:
-        """The numeric address to connect to for `host`. Raises Away if it may not be reached, OSError if there is none."""
+        """The numeric address to connect to for `host`. Raises Away if it may not be reached,
+        OSError if there is none."""
 
     def connect(self, host: str, port: int) -> socket.socket:
         """A connection to the checked address. Raises Away, OSError."""
@@ -73,7 +79,8 @@ class Network(Protocol):
 
 
 class FieldType(StrEnum):
-    """How a field of a form is asked for. Lines and queries are texts: several lines; the numbers of queries of the feed, separated by commas."""
+    """How a field of a form is asked for. Lines and queries are texts: several lines; the numbers
+    of queries of the feed, separated by commas."""
 
     TEXT = "text"
     LINES = "lines"
@@ -86,10 +93,12 @@ class FieldType(StrEnum):
 
 @dataclass(frozen=True)
 class Field:
-    """A setting of a connector. `least` and `most` bound an integer; a secret is stored encrypted and never shown again.
+    """A setting of a connector. `least` and `most` bound an integer; a secret is stored
+    encrypted and never shown again.
 
-    `directs`: it says where secrets are sent, or how they are protected on the way: a user who changes it types them in again. A kind that marks none
-    is taken to mean all. `when`: a choice or box of the same form, and the values of it with which this field means something.
+    `directs`: it says where secrets are sent, or how they are protected on the way: a user who
+    changes it types them in again. A kind that marks none is taken to mean all. `when`: a choice or
+    box of the same form, and the values of it with which this field means something.
     """
 
     name: str
@@ -113,8 +122,9 @@ HOST = Field("host", "Host", required=True, hint="A name or an address.", direct
 class SourceKind:
     """A protocol. `guarantee` says in a sentence or two what is lost or duplicated after a failure.
 
-    `open(settings, network, identity)`: the identity is the same whenever a connector is opened, and empty in a test, which must not disturb it.
-    `reading` is how its records are to be read, for protocols that say it themselves: the columns of RECORDS that a feed has become attributes.
+    `open(settings, network, identity)`: the identity is the same whenever a connector is opened,
+    and empty in a test, which must not disturb it. `reading` is how its records are to be read, for
+    protocols that say it themselves: the columns of RECORDS that a feed has become attributes.
     `check` names what is wrong with settings whose types are right, by field.
     """
 

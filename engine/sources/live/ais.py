@@ -1,4 +1,5 @@
-"""AIS: NMEA 0183 sentences of receivers, over TCP connections in either direction, or in datagrams."""
+"""AIS: NMEA 0183 sentences of receivers, over TCP connections in either
+direction, or in datagrams."""
 
 from __future__ import annotations
 

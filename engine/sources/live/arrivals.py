@@ -1,6 +1,7 @@
 """Receives bytes from sockets, in one thread per socket, while another thread processes them.
 
-The unprocessed bytes are bounded: beyond that a stream waits (TCP slows down its sender), datagrams are counted and dropped.
+The unprocessed bytes are bounded: beyond that a stream waits (TCP slows down its sender),
+datagrams are counted and dropped.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from engine.sources.live import BATCH_ROWS, LINGER_S, Away
 
 RECEIVE_BYTES = 65_536
 WAITING_PARTS = 20_000
-"""Parts (the bytes of one call of recv) that wait to be processed; a part of a fast stream has 64 KB, a datagram one message."""
+"""Parts (the bytes of one call of recv) that wait to be processed; a part of a fast stream has 64
+KB, a datagram one message."""
 WAITING_BYTES = 64 << 20
 QUIET_S = 0.2
 KEEP_ALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
@@ -74,7 +76,8 @@ class Arrivals:
         self._start(receiver, self._receive, receiver)
 
     def taken(self) -> Iterator[list[Part]]:
-        """Yields what arrived within LINGER_S, repeatedly. Raises Away when the peer has ended and all of it was taken."""
+        """Yields what arrived within LINGER_S, repeatedly. Raises Away when the peer has
+        ended and all of it was taken."""
         while True:
             parts = self._some()
             if not parts and self.failure is not None and self._queue.empty():
@@ -218,7 +221,8 @@ class _Peer:
 
 
 def _keep_alive(connection: socket.socket) -> None:
-    """Probes now and then whether the other side is alive: one that lost power closes no connection, and would be waited for forever."""
+    """Probes now and then whether the other side is alive: one that lost power closes no
+    connection, and would be waited for forever."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in KEEP_ALIVE.items():
         if hasattr(socket, option):
@@ -227,7 +231,8 @@ def _keep_alive(connection: socket.socket) -> None:
 
 @dataclass
 class Lines:
-    """Whole lines out of the bytes of one peer; of one that is too long only the beginning, once."""
+    """Whole lines out of the bytes of one peer; of one that is too long
+    only the beginning, once."""
 
     longest: int
     _rest: bytearray = field(default_factory=bytearray)

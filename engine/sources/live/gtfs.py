@@ -1,4 +1,5 @@
-"""GTFS-realtime: a row for each vehicle whose position is known (the message FeedMessage of gtfs-realtime.proto)."""
+"""GTFS-realtime: a row for each vehicle whose position is known (the message
+FeedMessage of gtfs-realtime.proto)."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ VARINT, LENGTH_PREFIXED, FIXED_BYTES = 0, 2, {1: 8, 5: 4}
 
 
 def vehicles(answer: bytes) -> Iterator[Record | Broken]:
-    """The vehicles of an answer, each at the time of its position, else at that of the answer. Raises ValueError.
+    """The vehicles of an answer, each at the time of its position, else at that of the
+    answer. Raises ValueError.
 
     Parsed an entity at a time: as one message 20 MB of empty entities took 950 MB.
     """
@@ -42,7 +44,8 @@ def vehicles(answer: bytes) -> Iterator[Record | Broken]:
 
 
 def _parts(answer: bytes) -> tuple[bytes, list[memoryview]]:
-    """The header's bytes and those of each entity, not parsed. Raises ValueError for too many, DecodeError, IndexError."""
+    """The header's bytes and those of each entity, not parsed. Raises ValueError for too
+    many, DecodeError, IndexError."""
     header, entities, at, fields = list[memoryview](), list[memoryview](), 0, 0
     whole = memoryview(answer)
     while at < len(answer):

@@ -1,7 +1,7 @@
 """Kafka: the messages of a topic, JSON or CSV, the key as entity where the message names none.
 
-Offsets of all partitions lie in the log beside the rows, so each message is stored exactly once. Partitions are assigned without a consumer group,
-including those that are added later.
+Offsets of all partitions lie in the log beside the rows, so each message is stored exactly once.
+Partitions are assigned without a consumer group, including those that are added later.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from engine.sources.live import BATCH_BYTES, BATCH_ROWS, LINGER_S, Away, Batch, 
 from engine.sources.live.payloads import CSV_COLUMNS, FORMAT, records_in
 
 ANSWER_S, LOOK_S, ALL_S = 10.0, 30.0, 30.0
-"""How long a broker may take to answer; how often partitions and brokers are looked at again; how long all answers about partitions may take."""
+"""How long a broker may take to answer; how often partitions and brokers are looked at again; how
+long all answers about partitions may take."""
 DEFAULT_PORT = 9092
 
 
@@ -70,7 +71,8 @@ class KafkaSource:
         self._consumer.close()
 
     def _assign(self, stored: dict[int, int] | None) -> None:
-        """Takes all partitions, from where they are known to be; unknown ones from their beginning or, at the very first time, from now."""
+        """Takes all partitions, from where they are known to be; unknown ones from their beginning
+        or, at the very first time, from now."""
         self._looked = time.monotonic()
         partitions = partitions_of(self._consumer, self._settings["topic"], self._network)
         fresh = stored is None and self._settings["start"] == "latest"
@@ -141,7 +143,8 @@ class Problems:
         self.last: str | None = None
 
     def __call__(self, error: KafkaError) -> None:
-        """Errors that the client recovers from, such as one of several brokers being away, are not failures."""
+        """Errors that the client recovers from, such as one of several brokers
+        being away, are not failures."""
         if error.fatal() or error.code() in (KafkaError._ALL_BROKERS_DOWN, KafkaError._AUTHENTICATION):
             self.last = error.str()
 

@@ -1,7 +1,9 @@
-"""MQTT 3.1.1 and 5: messages of a broker, JSON or CSV, with topics whose levels give entity, event or any other column.
+"""MQTT 3.1.1 and 5: messages of a broker, JSON or CSV, with topics whose levels give entity,
+event or any other column.
 
-With quality 1 a message is acknowledged when its rows are stored. One that was stored but not acknowledged before this process died comes again,
-marked as a repetition and under the same packet number: the offset holds the numbers and contents of the last messages, so it is known again.
+With quality 1 a message is acknowledged when its rows are stored. One that was stored but not
+acknowledged before this process died comes again, marked as a repetition and under the same packet
+number: the offset holds the numbers and contents of the last messages, so it is known again.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ from engine.sources.values import Cell
 
 CONNECT_S, KEEP_ALIVE_S = 10.0, 30
 SESSION_S = 7 * 86_400
-"""How long a broker keeps messages while the connector is away (MQTT 5; in 3.1.1 the broker decides)."""
+"""How long a broker keeps messages while the connector is away (MQTT 5; in
+3.1.1 the broker decides)."""
 IN_FLIGHT = 2_000
 """Messages that a broker of MQTT 5 sends before the first of them is acknowledged."""
 RECEIVE_BYTES, PACKETS_AT_ONCE = 65_536, 500
@@ -40,13 +43,15 @@ WAITING = 50_000
 """Messages that wait to be stored; then nothing is read, and the broker waits."""
 WAITING_BYTES = 64 << 20
 PACKET_BYTES = 4 * PAYLOAD_BYTES
-"""The connection to a broker that announces a longer packet is closed: the client would allocate all of it."""
+"""The connection to a broker that announces a longer packet is closed: the client
+would allocate all of it."""
 LEVEL = re.compile(r"\{([A-Za-z_][A-Za-z0-9_.]{0,99})\}")
 PUBLISH, PUBACK = 0x30, 0x40
 
 
 class _Message(NamedTuple):
-    """A published message. `mid` numbers it if it is to be acknowledged (`qos` 1); `dup`: it may be a repetition."""
+    """A published message. `mid` numbers it if it is to be acknowledged (`qos` 1);
+    `dup`: it may be a repetition."""
 
     topic: str
     payload: bytes
@@ -56,7 +61,8 @@ class _Message(NamedTuple):
 
 
 class _Buffered:
-    """A socket that reads much at once: the client reads single bytes, and each call would let other threads run."""
+    """A socket that reads much at once: the client reads single bytes, and each call
+    would let other threads run."""
 
     def __init__(self, inner: Any) -> None:
         self._inner, self._data, self._at = inner, b"", 0
@@ -77,7 +83,8 @@ class _Buffered:
         return len(self._data) - self._at + (self._inner.pending() if isinstance(self._inner, ssl.SSLSocket) else 0)
 
     def messages(self, *, is_5: bool) -> list[_Message]:
-        """Takes complete messages from the front. Other or malformed packets are left to the client."""
+        """Takes complete messages from the front. Other or malformed
+        packets are left to the client."""
         messages = []
         while (packet := _whole_publish(self._data, self._at)) is not None:
             flags, begin, end = packet
@@ -92,7 +99,8 @@ class _Buffered:
 
 
 def _whole_publish(data: bytes, at: int) -> tuple[int, int, int] | None:
-    """(flags, begin and end of the body) of the PUBLISH packet of quality 0 or 1 that begins at `at`; null if there is no complete one."""
+    """(flags, begin and end of the body) of the PUBLISH packet of quality 0 or 1 that begins at
+    `at`; null if there is no complete one."""
     if at >= len(data) or data[at] & 0xF0 != PUBLISH or data[at] & 0x04:
         return None
     size = _size(data, at + 1)
@@ -158,8 +166,9 @@ def secure(client: paho.Client, settings: Settings) -> None:
 class _Client(NetworkClient):
     """Reads all packets that have arrived before it waits again.
 
-    A packet for each call of select, as it is else, costs more than all the rest. Of 185 microseconds that a message took, 115 were spent where
-    the client takes packets apart byte by byte: messages are taken out of the buffer as a whole, all other packets are the client's.
+    A packet for each call of select, as it is else, costs more than all the rest. Of 185
+    microseconds that a message took, 115 were spent where the client takes packets apart byte by
+    byte: messages are taken out of the buffer as a whole, all other packets are the client's.
     """
 
     took: Callable[[Sequence[_Message]], None]
@@ -208,7 +217,7 @@ class MqttSource:
         self._client.network, self._client.took = network, self._took
         self._connect()
 
-    # -- connecting ---------------------------------------------------------------------------------------------------------------
+    # -- connecting --------------------------------------------------------------------------------
 
     def _made(self, identity: str) -> _Client:
         settings = self._settings
@@ -278,14 +287,15 @@ class MqttSource:
         self._took([_Message(message.topic, bytes(message.payload), message.mid, message.qos, message.dup)])
 
     def _took(self, messages: Sequence[_Message]) -> None:
-        """In the client's own thread: while the queue is full nothing more is read from the broker."""
+        """In the client's own thread: while the queue is full nothing more is read from the
+        broker."""
         while (len(self._waiting) >= WAITING or self._waiting_bytes > WAITING_BYTES) and not self._over.wait(MOMENT_S):
             pass
         with self._counting:
             self._waiting_bytes += sum(map(_room, messages))
         self._waiting.extend(messages)
 
-    # -- the contract -------------------------------------------------------------------------------------------------------------
+    # -- the contract ------------------------------------------------------------------------------
 
     def batches(self, offset: Any) -> Iterator[Batch]:
         self._stored = OrderedDict(offset.items() if isinstance(offset, Mapping) else ())
@@ -305,17 +315,20 @@ class MqttSource:
         self._client.loop_stop()
 
     def _linger(self) -> None:
-        """Waits for messages for LINGER_S. Polls: waking a thread for each message costs more than the message."""
+        """Waits for messages for LINGER_S. Polls: waking a thread for each message
+        costs more than the message."""
         end, before = time.monotonic() + LINGER_S, 0
         while (count := len(self._waiting)) < BATCH_ROWS and self._waiting_bytes < BATCH_BYTES and time.monotonic() < end:
             if count and count == before and self._waiting[-1].qos:
-                # The broker sends no more than it may before something is acknowledged: waiting would only cost time.
+                # The broker sends no more than it may before something is acknowledged:
+                # waiting would only cost time.
                 break
             before = count
             time.sleep(MOMENT_S)
 
     def _batch(self) -> Batch:
-        """As much of what waits as memory has room for: a message may hold thousands of records, and JSON takes many times its bytes."""
+        """As much of what waits as memory has room for: a message may hold thousands of records,
+        and JSON takes many times its bytes."""
         records: list[Record | Broken] = []
         settings, count, size = self._settings, 0, 0
         while self._waiting and count < BATCH_ROWS and len(records) < BATCH_ROWS and size < BATCH_BYTES:
@@ -345,7 +358,8 @@ class MqttSource:
 
 
 class TopicTemplate:
-    """Topics such as `fleet/{entity}/{event}`, one a line: what to subscribe to, and which level is which column. `+` and `#` are MQTT's own.
+    """Topics such as `fleet/{entity}/{event}`, one a line: what to subscribe to, and which level is
+    which column. `+` and `#` are MQTT's own.
 
     >>> template = TopicTemplate("fleet/{entity}/+/{event}\\nyard/#")
     >>> template.filters

@@ -1,4 +1,5 @@
-"""The contents of one message of a broker, a socket or an address: JSON (an object, a list of them, GeoJSON) or CSV, as records."""
+"""The contents of one message of a broker, a socket or an address: JSON (an object, a list of them,
+GeoJSON) or CSV, as records."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ def now_ms() -> int:
 def records_in(
     payload: bytes, also: Mapping[str, Any], known: Mapping[str, Any] = MappingProxyType({}), *, form: str = "json", columns: str = ""
 ) -> Iterator[Record | Broken]:
-    """The records of a payload, each with `also`, the time of its reception, and what it does not say itself of `known`. Never raises."""
+    """The records of a payload, each with `also`, the time of its reception, and what it does not
+    say itself of `known`. Never raises."""
     if len(payload) > PAYLOAD_BYTES:
         yield broken(Message("a message has at most {most:,} bytes; this one has {count:,}", most=PAYLOAD_BYTES, count=len(payload)), payload)
         return

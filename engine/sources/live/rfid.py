@@ -1,7 +1,9 @@
-"""Tag reports of RFID readers, as Impinj's IoT device interface writes them, with the codes on the tags taken apart.
+"""Tag reports of RFID readers, as Impinj's IoT device interface writes them, with the
+codes on the tags taken apart.
 
-Of the Electronic Product Codes those that name things by a serial number are decoded: SGTIN-96, SGTIN-198 and SSCC-96. A tag with another code, or
-with a number that is no code at all, keeps its hexadecimal digits as its only name.
+Of the Electronic Product Codes those that name things by a serial number are decoded: SGTIN-96,
+SGTIN-198 and SSCC-96. A tag with another code, or with a number that is no code at all, keeps its
+hexadecimal digits as its only name.
 
 References: GS1 EPC Tag Data Standard 1.13, sections 14.5.1, 14.5.2 and tables 14-2, 14-3, 14-5.
 """
@@ -70,7 +72,8 @@ def _code(tag: Mapping[str, Any]) -> bytes | None:
 
 
 def epc_parts(code: bytes) -> dict[str, str]:
-    """The parts of a code: `gtin` (14 digits) and `serial` of a thing, `sscc` (18 digits) of a shipment; empty for any other code.
+    """The parts of a code: `gtin` (14 digits) and `serial` of a thing, `sscc` (18 digits) of a
+    shipment; empty for any other code.
 
     >>> epc_parts(bytes.fromhex("3074257BF7194E4000001A85"))
     {'gtin': '80614141123458', 'serial': '6789'}
@@ -92,7 +95,8 @@ def epc_parts(code: bytes) -> dict[str, str]:
 
 
 def _halves(value: int, partition: int, bits: int, digits: int) -> tuple[str, str]:
-    """The company's prefix and the reference after it, as digits; two empty texts if one has too many digits."""
+    """The company's prefix and the reference after it, as digits; two empty texts
+    if one has too many digits."""
     company_bits, company_digits = _COMPANY[partition]
     rest_bits = bits - company_bits
     company, rest = value >> rest_bits & ((1 << company_bits) - 1), value & ((1 << rest_bits) - 1)

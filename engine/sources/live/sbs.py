@@ -26,7 +26,8 @@ class Aircraft:
         self._known: OrderedDict[str, dict[str, str]] = OrderedDict()
 
     def read(self, line: bytes, at: int) -> Record | Broken | None:
-        """The row of the line, its fault, or null if it has no position. `at`: its time of arrival, in ms."""
+        """The row of the line, its fault, or null if it has no position. `at`:
+        its time of arrival, in ms."""
         text = line.decode("ascii", "replace").strip()
         if not text:
             return None

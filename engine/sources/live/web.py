@@ -1,6 +1,8 @@
-"""Records of web addresses: polled over HTTP (with a JMESPath, ADS-B receivers and GTFS-realtime as they write it), or sent over a WebSocket.
+"""Records of web addresses: polled over HTTP (with a JMESPath, ADS-B receivers and GTFS-realtime as
+they write it), or sent over a WebSocket.
 
-A record that an address keeps showing is delivered once: the offset holds the last response, so repeated records are recognised.
+A record that an address keeps showing is delivered once: the offset holds the last response, so
+repeated records are recognised.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ ANSWER_BYTES = 20_000_000
 ANSWER_VALUES = 1_000_000
 ANSWER_S, TOTAL_S = 10.0, 30.0
 KNOWN = 20_000
-"""Records of a response that are recognised in the next; of a larger response all are delivered each time."""
+"""Records of a response that are recognised in the next; of a larger response
+all are delivered each time."""
 OK, MOVED = 200, 300
 Read = Callable[[bytes], Iterator[Record | Broken]]
 """The records of an answer. Raises ValueError, TypeError, RecursionError."""
@@ -54,13 +57,15 @@ class _Pinned(http.client.HTTPConnection):
         self._line = self.sock = self._network.connect(self.host, self.port)
         self.sock.settimeout(ANSWER_S)
         if self._secure:
-            # The handshake afterwards: all that the other side says is read from a socket that `hang_up` knows.
+            # The handshake afterwards: all that the other side says is read from a
+            # socket that `hang_up` knows.
             wrapped = ssl.create_default_context().wrap_socket(self.sock, server_hostname=self.host, do_handshake_on_connect=False)
             self._line = self.sock = wrapped
             wrapped.do_handshake()
 
     def hang_up(self) -> None:
-        """Closes the connection from another thread, also during a wait; `sock` is detached while the response's body is still being read."""
+        """Closes the connection from another thread, also during a wait; `sock` is detached while
+        the response's body is still being read."""
         if self._line is not None:
             with suppress(OSError):
                 socket.socket.shutdown(self._line, socket.SHUT_RDWR)
@@ -87,7 +92,8 @@ class PollingSource:
             digests = sorted(known) if len(known) <= KNOWN else []
             for at in range(0, len(records), BATCH_ROWS):
                 part = records[at : at + BATCH_ROWS]
-                # Until all is stored, the part that is counts as known, and nothing else: the others come again.
+                # Until all is stored, the part that is counts as known, and nothing
+                # else: the others come again.
                 ends = at + BATCH_ROWS >= len(records)
                 offset = digests if ends else [*(offset or []), *(_digest(one) for one in part if not isinstance(one, Broken))]
                 yield Batch(part, offset, messages=len(part))
@@ -99,7 +105,8 @@ class PollingSource:
         """Each request uses a new connection."""
 
     def _new(self, answer: bytes, known: set[str]) -> tuple[list[Record | Broken], set[str]]:
-        """The records that the last response did not have, and the identities of all in this one."""
+        """The records that the last response did not have, and the
+        identities of all in this one."""
         try:
             records = list(self._read(answer))
             if _values_in(records) > ANSWER_VALUES:
@@ -134,7 +141,8 @@ class PollingSource:
 
 @contextmanager
 def _answering_within(seconds: float, connection: _Pinned) -> Iterator[None]:
-    """Raises Away when it takes longer altogether: a server that sends a byte now and then must not block it forever."""
+    """Raises Away when it takes longer altogether: a server that sends a byte now and then
+    must not block it forever."""
     late = threading.Event()
 
     def give_up() -> None:
@@ -156,7 +164,8 @@ def _answering_within(seconds: float, connection: _Pinned) -> Iterator[None]:
 
 
 def _read(response: http.client.HTTPResponse) -> bytes:
-    """The body, if it is not too long and has not too many values: as objects they take many times the room."""
+    """The body, if it is not too long and has not too many values: as objects they
+    take many times the room."""
     parts, size = [], 0
     while data := response.read1(65_536):
         parts.append(data)
@@ -210,7 +219,8 @@ def open_gtfs(settings: Settings, network: Network, identity: str) -> PollingSou
 
 
 def aircraft(document: Any) -> Iterator[Record | Broken]:
-    """A row for each aircraft whose place is known, at the time at which it was there. Raises ValueError, TypeError."""
+    """A row for each aircraft whose place is known, at the time at which it was there.
+    Raises ValueError, TypeError."""
     if not isinstance(document, Mapping) or not isinstance(document.get("aircraft"), list):
         raise ValueError("there is no list of aircraft in it")
     now = float(document["now"]) if "now" in document else time.time()
@@ -221,7 +231,8 @@ def aircraft(document: Any) -> Iterator[Record | Broken]:
             seen = one.get("seen_pos", one.get("seen", 0))
             age = float(seen) if isinstance(seen, int | float) else 0.0
             name = one.get("flight")
-            # To the tenth of a second, in which receivers count: the same position has the same time in each answer.
+            # To the tenth of a second, in which receivers count: the same position has the
+            # same time in each answer.
             yield {**one, "flight": name.strip() if isinstance(name, str) else None, "time": round((now - age) * 10) * 100}
 
 
@@ -316,7 +327,8 @@ FUNCTIONS = frozenset(
 
 
 def path_problem(path: str) -> str:
-    """Why a JMESPath is refused: it is invalid, or its result might be many times as large as the response."""
+    """Why a JMESPath is refused: it is invalid, or its result might be many times
+    as large as the response."""
     if len(path) > PATH_CHARACTERS:
         return f"A path has at most {PATH_CHARACTERS} characters."
     try:

@@ -1,9 +1,11 @@
 /**
- * The one clock of the live page: the instant that map, timeline, counts and panels show, and the time window around it.
+ * The one clock of the live page: the instant that map, timeline, counts and panels show, and
+ * the time window around it.
  *
- * Live, it follows the feed's present. Paused, it stays at an instant. Playing, it runs from an instant at `rate` times real time,
- * backwards if `rate` is negative, until it reaches the present (then it is live) or the beginning of the history (then it pauses).
- * Pure: present and wall clock are passed in, and nothing is drawn. Times are in the feed's unit.
+ * Live, it follows the feed's present. Paused, it stays at an instant. Playing, it runs from an
+ * instant at `rate` times real time, backwards if `rate` is negative, until it reaches the present
+ * (then it is live) or the beginning of the history (then it pauses). Pure: present and wall clock
+ * are passed in, and nothing is drawn. Times are in the feed's unit.
  */
 
 export type ClockMode = { kind: "live" } | { kind: "paused"; t: number } | { kind: "playing"; t: number; since: number; rate: number };
@@ -21,7 +23,10 @@ export interface ClockSources {
 
 /** The share of the live window after the present. */
 const AHEAD = 0.04;
-/** The share of the window that stays visible on both sides of the instant after it was moved into the window. */
+/**
+ * The share of the window that stays visible on both sides of the instant after it
+ * was moved into the window.
+ */
 const MARGIN = 0.02;
 
 export class Clock {
@@ -73,7 +78,10 @@ export class Clock {
     return [now - this.spanShown * before, now + this.spanShown * (1 - before)];
   }
 
-  /** Ends a playback that has reached the present or the beginning of the history. Called on each animation beat. */
+  /**
+   * Ends a playback that has reached the present or the beginning of the history.
+   * Called on each animation beat.
+   */
   tick(): void {
     if (this.mode.kind !== "playing") return;
     const now = this.now();
@@ -99,7 +107,10 @@ export class Clock {
     this.change({ kind: "playing", t: this.now(), since: this.sources.wall(), rate });
   }
 
-  /** Shows the instant `t`; the window does not move if it contains `t`. At or after the present the clock is live. */
+  /**
+   * Shows the instant `t`; the window does not move if it contains `t`. At or after the
+   * present the clock is live.
+   */
   seek(t: number): void {
     const [t0, t1] = this.window();
     const at = Math.max(this.earliest, t);
@@ -122,8 +133,8 @@ export class Clock {
   }
 
   /**
-   * Makes the window `factor` times as long, keeping `about`, or the nearest past instant of the window, in place; a live clock
-   * stays live.
+   * Makes the window `factor` times as long, keeping `about`, or the nearest past instant of the
+   * window, in place; a live clock stays live.
    */
   zoom(factor: number, about = this.now()): void {
     const span = Math.max(this.sources.leastSpan, this.spanShown * factor);
@@ -138,8 +149,8 @@ export class Clock {
   }
 
   /**
-   * Shows the window [t0, t1] and in it the instant `at`, or by default the instant nearest to the current one. The clock is
-   * paused unless it plays.
+   * Shows the window [t0, t1] and in it the instant `at`, or by default the instant nearest to the
+   * current one. The clock is paused unless it plays.
    */
   show([t0, t1]: readonly [number, number], at = this.now()): void {
     this.spanShown = Math.max(this.sources.leastSpan, t1 - t0);

@@ -1,8 +1,9 @@
 /**
- * The positions at the clock's instant while it is not live: spans of the past are fetched ahead and written
- * into the entities' columns.
+ * The positions at the clock's instant while it is not live: spans of the past are fetched ahead
+ * and written into the entities' columns.
  *
- * From frame to frame only new samples are applied, backwards only entities that moved; after a jump the last positions of all.
+ * From frame to frame only new samples are applied, backwards only entities that moved; after a
+ * jump the last positions of all.
  */
 
 import { TRAIL, type EntitiesData } from "../data/entities_data";
@@ -22,7 +23,10 @@ export interface PlaybackSources {
 const [SPAN_WALL_MS, LEAST_SPAN_MS] = [8000, 60_000];
 /** After a jump the first span is shorter, so that the map is updated soon. */
 const FIRST_WALL_MS = 2000;
-/** After the server cut a span short, only this much is requested: the density of rows varies over time. */
+/**
+ * After the server cut a span short, only this much is requested: the density
+ * of rows varies over time.
+ */
 const SURE = 0.8;
 /** One sample of each entity per this many wall-clock milliseconds. */
 const SAMPLE_WALL_MS = 200;
@@ -39,7 +43,9 @@ interface Span {
 const covers = (one: Span, t: number, step: number): boolean => one.from <= t && t < one.to && one.step <= COARSER * step;
 
 export class Playback {
-  /** In order of use: the least recently used span is first, and is removed when a new one arrives. */
+  /**
+   * In order of use: the least recently used span is first, and is removed when a new one arrives.
+   */
   private spans: (Span & { span: Movements })[] = [];
   private shown: { span: Movements; count: number; t: number } | null = null;
   private asked: AbortController | null = null;
@@ -54,7 +60,10 @@ export class Playback {
     return this.shown?.t === t;
   }
 
-  /** Shows the instant `t` of a clock that runs at `rate` (0: paused). Returns whether anything changed on the map. */
+  /**
+   * Shows the instant `t` of a clock that runs at `rate` (0: paused). Returns whether
+   * anything changed on the map.
+   */
   show(t: number, rate: number): boolean {
     const step = this.stepOf(rate);
     const found = this.spans.find((one) => covers(one, t, step));
@@ -78,7 +87,9 @@ export class Playback {
     this.spans = [];
   }
 
-  /** Includes the tracks of the last minute, so that headings and trails are there from the start. */
+  /**
+   * Includes the tracks of the last minute, so that headings and trails are there from the start.
+   */
   async warmUp(present: number): Promise<Movements> {
     const span = { from: present - LEAST_SPAN_MS * this.sources.unitsPerMs, to: present + 1, step: this.stepOf(0) };
     return this.load(span, new AbortController().signal);
@@ -145,7 +156,10 @@ export class Playback {
     for (let n = from; n < to; n++) this.putSample(span, n);
   }
 
-  /** Entities that reported since are moved back. If one had not appeared yet, all are written again. */
+  /**
+   * Entities that reported since are moved back. If one had not appeared
+   * yet, all are written again.
+   */
   private turnBack(span: Movements, from: number, to: number): void {
     const since = new Set(span.entity.subarray(to, from));
     for (const e of since) {

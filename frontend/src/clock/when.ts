@@ -1,13 +1,16 @@
 /**
- * An instant in the formats that people use: "14:00", "yesterday 14:00", "22 Nov 07:12:05", "2026-11-22 07:12", "22.11.2026
- * 07:12", "-10 min", "3 h ago"; ticks as a number.
+ * An instant in the formats that people use: "14:00", "yesterday 14:00", "22 Nov 07:12:05",
+ * "2026-11-22 07:12", "22.11.2026 07:12", "-10 min", "3 h ago"; ticks as a number.
  */
 
 import { t } from "../lib/texts";
 import { fromWall, MONTHS as SHOWN_MONTHS, toWall, type TimeUnit, type Zone } from "../lib/time";
 
 const MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
-/** Words of the reader's language, each with its English one: pages show months in it, and the field's hint uses it. */
+/**
+ * Words of the reader's language, each with its English one: pages show months in it, and
+ * the field's hint uses it.
+ */
 const OWN_WORDS: [string, string][] = [
   [t("now"), "now"],
   [t("today"), "today"],
@@ -28,7 +31,10 @@ const SIZES: Record<string, number> = {
 };
 const DAY = 86_400_000;
 
-/** The instant that `text` names, relative to `present`; null if invalid. A time of day without a date is the last one that has passed. */
+/**
+ * The instant that `text` names, relative to `present`; null if invalid. A time of day without a
+ * date is the last one that has passed.
+ */
 export function parseWhen(text: string, present: number, unit: TimeUnit, zone: Zone, words = OWN_WORDS): number | null {
   const wanted = inEnglish(text.trim().toLowerCase(), words);
   if (wanted === "now" || wanted === "live") return present;

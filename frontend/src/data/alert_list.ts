@@ -36,8 +36,8 @@ export class AlertList {
   }
 
   /**
-   * `isHeld`: the list does not change until `release`, so that no row moves while the pointer is on it; visible rows
-   * are updated in place.
+   * `isHeld`: the list does not change until `release`, so that no row moves while the pointer is
+   * on it; visible rows are updated in place.
    */
   put(row: Alert, isHeld = false): void {
     this.rows.set(row.id, row);
@@ -73,7 +73,10 @@ export class AlertList {
     for (const id of ids) this.put(this.rows.get(id)!);
   }
 
-  /** The number of new rows that `release` would show. Counted on arrival, because thousands may wait while the pointer is on a row. */
+  /**
+   * The number of new rows that `release` would show. Counted on arrival, because thousands may
+   * wait while the pointer is on a row.
+   */
   get waitingCount(): number {
     return this.waiting;
   }
@@ -108,7 +111,10 @@ export class AlertList {
     return this.horizon === null || compare(row, this.horizon, this.order) <= 0;
   }
 
-  /** The index of the row, or where it would be inserted: a binary search, because thousands arrive while the reader scrolls. */
+  /**
+   * The index of the row, or where it would be inserted: a binary search, because thousands arrive
+   * while the reader scrolls.
+   */
   private place(row: Alert): number {
     let low = 0;
     let high = this.sorted.length;

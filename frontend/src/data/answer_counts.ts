@@ -1,6 +1,6 @@
 /**
- * Counts of answers by query and time bin. The timeline shows them where there would be too many single
- * answers.
+ * Counts of answers by query and time bin. The timeline shows them where there would
+ * be too many single answers.
  */
 
 import { endOf } from "../lib/families";
@@ -39,7 +39,10 @@ export function answerCounts(value: unknown): AnswerCounts {
   return { from, to, width, byQuery, total };
 }
 
-/** `gaps` widened to whole bins: answers that begin in them are counted, all others are loaded one by one. */
+/**
+ * `gaps` widened to whole bins: answers that begin in them are counted, all
+ * others are loaded one by one.
+ */
 export function countedStretches({ from, width }: AnswerCounts, gaps: readonly Stretch[]): Stretch[] {
   return gaps.map(([a, b]) => [from + Math.floor((a - from) / width) * width, from + Math.ceil((b - from) / width) * width]);
 }

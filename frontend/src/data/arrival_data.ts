@@ -1,4 +1,7 @@
-/** Conversion between the entries of the editor and the document of the family `arrival`, in both directions. Pure. */
+/**
+ * Conversion between the entries of the editor and the document of the family `arrival`,
+ * in both directions. Pure.
+ */
 
 import type { Fault } from "../lib/api";
 import { asList, asSpan, faultOfEmpty, othersOf, type Span } from "./document_data";

@@ -1,4 +1,7 @@
-/** Conversion between the entries of the rule form and a specification of the family `calculus`, in both directions. Pure. */
+/**
+ * Conversion between the entries of the rule form and a specification of the family `calculus`,
+ * in both directions. Pure.
+ */
 
 import type { Fault } from "../lib/api";
 import { isObject } from "../lib/parse";
@@ -35,8 +38,8 @@ export interface CalculusEntries {
 }
 
 /**
- * The inputs that a `synopsis` derives from plain positions, for which the feed needs no columns. The server uses the
- * same names (engine/event_calculus/synopsis.py).
+ * The inputs that a `synopsis` derives from plain positions, for which the feed needs no columns.
+ * The server uses the same names (engine/event_calculus/synopsis.py).
  */
 const MADE_BY_SYNOPSIS: readonly string[] = [
   "gap_start",
@@ -91,7 +94,10 @@ export function faultInForm(fault: Fault): Fault {
   return fault.pointer === "/outputs" ? { ...fault, message: NO_OUTPUT } : faultOfEmpty(fault, MISSING);
 }
 
-/** The document. Chosen inputs stay in it although the program no longer names them, which may be for a moment only. */
+/**
+ * The document. Chosen inputs stay in it although the program no longer names them, which
+ * may be for a moment only.
+ */
 export function toCalculus(entries: CalculusEntries): Record<string, unknown> {
   const document: Record<string, unknown> = { ...entries.others };
   // Without rules nothing can be derived: the server reports what is missing.
@@ -115,12 +121,13 @@ export function toCalculus(entries: CalculusEntries): Record<string, unknown> {
 }
 
 /**
- * The chosen names that the program still has. Without a choice: the last fluents that its rules define, or the
- * outputs that a saved program declares.
+ * The chosen names that the program still has. Without a choice: the last fluents that its rules
+ * define, or the outputs that a saved program declares.
  */
 export function outputsOf({ outputs, leavesOutputs }: CalculusEntries, { defined, inputs, outputs: declared }: Names): string[] {
   const left = outputs?.filter((name) => [...defined, ...inputs].some((one) => one.name === name));
-  // Where all chosen names have left the text, as after renaming the only one, it is as if none had been chosen.
+  // Where all chosen names have left the text, as after renaming the only one, it is
+  // as if none had been chosen.
   if (left !== undefined && (left.length > 0 || outputs?.length === 0)) return left;
   if (declared.length > 0) return [...declared];
   if (leavesOutputs) return defined.map((one) => one.name);
@@ -129,8 +136,8 @@ export function outputsOf({ outputs, leavesOutputs }: CalculusEntries, { defined
 }
 
 /**
- * The entries with one input for each name that the program takes from rows: existing inputs are kept, missing ones are
- * guessed from the feed's columns.
+ * The entries with one input for each name that the program takes from rows: existing inputs are
+ * kept, missing ones are guessed from the feed's columns.
  */
 export function withInputs(entries: CalculusEntries, names: Names, feed: Feed): CalculusEntries {
   const known = new Map(entries.inputs.map((entry) => [entry.name, entry]));
@@ -140,7 +147,8 @@ export function withInputs(entries: CalculusEntries, names: Names, feed: Feed): 
     const entry = known.get(name);
     if (entry !== undefined && (entry.isGuessed ? entry.columns.length === args.length : isEnough(entry, args))) return entry;
     const columns = args.length === 0 ? ["entity"] : args.map((arg, place) => columnFor(arg, place, feed));
-    // Arguments that are added to the rules later get a column; those before them keep the chosen ones.
+    // Arguments that are added to the rules later get a column; those before
+    // them keep the chosen ones.
     if (entry?.isGuessed === false) return { ...entry, columns: [...entry.columns, ...columns.slice(entry.columns.length)] };
     return { name, kind: kind === "event" ? "event" : points ? "points" : "intervals", columns, isGuessed: true };
   });
@@ -149,7 +157,10 @@ export function withInputs(entries: CalculusEntries, names: Names, feed: Feed): 
   return { ...entries, inputs: [...wanted, ...kept] };
 }
 
-/** Of a term with arguments, as in `pow(vote(V, M))`, the text alone does not say how many columns it takes. */
+/**
+ * Of a term with arguments, as in `pow(vote(V, M))`, the text alone does not say
+ * how many columns it takes.
+ */
 function isCountable(args: readonly string[]): boolean {
   return args.length > 0 && !args.some((arg) => arg.includes("("));
 }
@@ -158,7 +169,10 @@ function isEnough({ columns }: InputEntry, args: readonly string[]): boolean {
   return !isCountable(args) || columns.length >= args.length;
 }
 
-/** The columns of the arguments that the rules name. More may have been chosen before an argument was removed from the rules. */
+/**
+ * The columns of the arguments that the rules name. More may have been chosen before an argument
+ * was removed from the rules.
+ */
 export function columnsRead({ name, columns }: InputEntry, names: Names): string[] {
   const args = names.inputs.find((one) => one.name === name)?.args ?? [];
   return isCountable(args) ? columns.slice(0, args.length) : columns;
@@ -173,7 +187,10 @@ const HINTS: [RegExp, string[]][] = [
   [/type|kind|class/i, ["ship_type", "type", "kind"]],
 ];
 
-/** The column whose name resembles the argument's; the first argument is the entity, the others are other entities. */
+/**
+ * The column whose name resembles the argument's; the first argument is the entity, the
+ * others are other entities.
+ */
 function columnFor(arg: string, place: number, feed: Feed): string {
   if (place === 0) return "entity";
   const bare = arg.replace(/^_+/, "");

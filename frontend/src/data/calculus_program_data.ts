@@ -1,4 +1,7 @@
-/** Analysis of a program's text for the rule editor, without the server: tokens, names and their kinds, places of faults. Pure. */
+/**
+ * Analysis of a program's text for the rule editor, without the server: tokens, names and their
+ * kinds, places of faults. Pure.
+ */
 
 import type { Fault } from "../lib/api";
 
@@ -163,7 +166,10 @@ export function namesOf(text: string): Names {
   };
 }
 
-/** A name that the rules define, and that `name`, which they do not, may mean: it differs by one letter, or two exchanged ones. */
+/**
+ * A name that the rules define, and that `name`, which they do not, may mean: it differs by one
+ * letter, or two exchanged ones.
+ */
 export function definedAlike(name: string, { defined }: Names): string | null {
   return defined.find((one) => one.name !== name && name.length > 3 && isOneSlip(name, one.name))?.name ?? null;
 }
@@ -251,7 +257,10 @@ export interface Placed {
   message: string;
 }
 
-/** Splits a fault of the program into place and message (the place comes first in every language); null without a place. */
+/**
+ * Splits a fault of the program into place and message (the place comes first in every
+ * language); null without a place.
+ */
 export function placed(fault: Fault): Placed | null {
   const match = /^\p{L}+ (\d+), \p{L}+ (\d+): ([\s\S]*)$/u.exec(fault.message);
   return match === null || !fault.pointer.endsWith("/program")

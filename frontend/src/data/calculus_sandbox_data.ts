@@ -1,4 +1,7 @@
-/** Results of the sandbox: lanes of fluents and events with the rules of their edges, which lanes are shown, and their layout. Pure. */
+/**
+ * Results of the sandbox: lanes of fluents and events with the rules of their edges, which lanes
+ * are shown, and their layout. Pure.
+ */
 
 import type { Answer } from "./stretch";
 import { boolean, integer, list, nullable, number, oneOf, otherwise, record, string } from "../lib/parse";
@@ -38,7 +41,10 @@ export function laneName({ fluent, args, value }: Pick<Lane, "fluent" | "args" |
   return value === null || value === "true" ? head : `${head} = ${value}`;
 }
 
-/** The groundings of outputs, those with the most intervals first; then those of other fluents about several entities. */
+/**
+ * The groundings of outputs, those with the most intervals first; then those of other
+ * fluents about several entities.
+ */
 export function groundings(lanes: readonly Lane[]): string[][] {
   const counts = new Map<string, { args: string[]; output: number; all: number }>();
   for (const { args, is_output: isOutput, intervals } of lanes) {
@@ -77,7 +83,10 @@ export function shownLanes(lanes: readonly Lane[], { grounding, words }: LaneFil
   });
 }
 
-/** The interval of a lane at a time, or the nearest one within `reach` (in the unit of t); null for none. */
+/**
+ * The interval of a lane at a time, or the nearest one within `reach` (in the
+ * unit of t); null for none.
+ */
 export function intervalAt(one: Lane, t: number, reach: number): SandboxInterval | null {
   let best: SandboxInterval | null = null;
   let least = reach;

@@ -1,6 +1,8 @@
 /** Clusters of entities that would overlap on the screen. Pure. */
 
-/** How entities that are close together are drawn: `auto` clusters them where most would overlap. */
+/**
+ * How entities that are close together are drawn: `auto` clusters them where most would overlap.
+ */
 export const GROUPINGS = ["auto", "each", "clusters"] as const;
 export type Grouping = (typeof GROUPINGS)[number];
 
@@ -46,7 +48,10 @@ function isDense(visible: Int32Array, { px, py }: Places, k: number): boolean {
   return visible.length - taken.size > CROWDED_SHARE * visible.length;
 }
 
-/** The grid is fixed to the world, not to the window: clusters do not change while the map is panned. */
+/**
+ * The grid is fixed to the world, not to the window: clusters do not
+ * change while the map is panned.
+ */
 function cells(visible: Int32Array, { px, py }: Places, k: number): Gathered {
   const found = new Map<number, number[]>();
   for (const i of visible) add(found, cellOf(px[i]! * k, py[i]! * k, CLUSTER_PX), i);

@@ -1,4 +1,7 @@
-/** Conversion between editor entries and documents of the family `composite`, in both directions, and the server's analysis. Pure. */
+/**
+ * Conversion between editor entries and documents of the family `composite`, in both directions,
+ * and the server's analysis. Pure.
+ */
 
 import { placedFault } from "../lib/api";
 import { anything, boolean, isObject, list, nullable, oneOf, record, string } from "../lib/parse";
@@ -36,7 +39,10 @@ export interface CompositeEntries {
   root: PatternNode | null;
   /** The document's `pattern`: text, or a JSON tree if it was written as one. */
   written: unknown;
-  /** Includes primitives that the pattern does not use at present: a name that is used again keeps its definition. */
+  /**
+   * Includes primitives that the pattern does not use at present: a name that is used
+   * again keeps its definition.
+   */
   primitives: ReadonlyMap<string, PrimitiveEntry>;
   /** Primitives of the stored document that its pattern does not use: they are kept. */
   unused: ReadonlySet<string>;
@@ -247,14 +253,20 @@ export function operatorWords({ op, span }: PatternNode, feed: Feed): string {
   return { sequence: t("in this order"), and: t("all, in any order"), or: t("one of them"), primitive: "" }[op];
 }
 
-/** The server's leaf of each leaf node: both are ordered from left to right. Empty while they do not match. */
+/**
+ * The server's leaf of each leaf node: both are ordered from left to right.
+ * Empty while they do not match.
+ */
 export function leavesById(root: PatternNode, leaves: readonly Leaf[]): Map<number, Leaf> {
   const nodes = outline(root).flatMap(({ node }) => (node.op === "primitive" ? [node] : []));
   if (nodes.length !== leaves.length || nodes.some(({ name }, i) => name !== leaves[i]!.name)) return new Map();
   return new Map(nodes.map((node, i) => [node.id, leaves[i]!]));
 }
 
-/** When the pattern is evaluated: the names that trigger it, and those that must have occurred before. */
+/**
+ * When the pattern is evaluated: the names that trigger it, and those that
+ * must have occurred before.
+ */
 export function evaluation(leaves: readonly Leaf[]): { triggers: string[]; needed: string[] } {
   const triggers = [...new Set(leaves.filter(({ kind }) => kind === "trigger").map(({ name }) => name))];
   const [only] = triggers.length === 1 ? triggers : [];

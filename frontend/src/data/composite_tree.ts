@@ -1,10 +1,16 @@
-/** The tree of a composite pattern: parsed from JSON, written as JSON and as text, edited node by node. Pure. */
+/**
+ * The tree of a composite pattern: parsed from JSON, written as JSON and as text,
+ * edited node by node. Pure.
+ */
 
 import { isObject } from "../lib/parse";
 
 export const OPERATORS = ["sequence", "and", "or", "interval", "absence", "before", "around"] as const;
 export type Operator = (typeof OPERATORS)[number];
-/** As in the document: a number in the feed's unit or an ISO 8601 duration; null for an empty field or an open side. */
+/**
+ * As in the document: a number in the feed's unit or an ISO 8601 duration; null for an
+ * empty field or an open side.
+ */
 export type Span = string | number | null;
 
 /** The constraints between two neighbours of a sequence. */
@@ -19,7 +25,10 @@ export interface PatternNode {
   readonly op: Operator | "primitive";
   /** The name of a primitive, else empty. */
   readonly name: string;
-  /** In the order of the text: for `absence` and `around` the event, then the negated part; for `before` the negated part first. */
+  /**
+   * In the order of the text: for `absence` and `around` the event, then the negated part; for
+   * `before` the negated part first.
+   */
   readonly parts: readonly PatternNode[];
   /** For a sequence: `links[i]` is between `parts[i]` and `parts[i + 1]`. */
   readonly links: readonly Link[];
@@ -131,7 +140,10 @@ function linkText({ bounds, without }: Link): string {
 
 // ---- Walking
 
-/** The role of a node in its parent. `then`: comes after the previous one; `without`, `never`: must not occur. */
+/**
+ * The role of a node in its parent. `then`: comes after the previous one;
+ * `without`, `never`: must not occur.
+ */
 export type Role = "root" | "first" | "then" | "without" | "never" | "part";
 
 export interface Row {
@@ -146,7 +158,10 @@ export interface Row {
   index: number;
 }
 
-/** All nodes from top to bottom in display order: what must not occur between two parts is shown between them. */
+/**
+ * All nodes from top to bottom in display order: what must not occur between two
+ * parts is shown between them.
+ */
 export function outline(root: PatternNode): Row[] {
   const rows: Row[] = [];
   const walk = (row: Row): void => {
@@ -189,8 +204,8 @@ function changed(node: PatternNode, id: number, change: (node: PatternNode) => P
 }
 
 /**
- * Combines `fresh` with a node by an operator: added to an existing list of that operator, else both become the parts
- * of a new operator.
+ * Combines `fresh` with a node by an operator: added to an existing list of that operator, else
+ * both become the parts of a new operator.
  */
 export function joined(root: PatternNode, id: number, op: Operator, fresh: PatternNode, length: Span = null): PatternNode {
   const row = rowOf(root, id);

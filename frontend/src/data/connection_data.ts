@@ -1,4 +1,6 @@
-/** How current the page is: the word in its bar, from the state of connection, publisher and job. */
+/**
+ * How current the page is: the word in its bar, from the state of connection, publisher and job.
+ */
 
 import type { ConnectionState } from "../live/socket";
 import { t } from "../lib/texts";
@@ -28,15 +30,23 @@ export interface Known {
 
 /** How long beyond the feed's lateness before it counts as behind. */
 const BEHIND_MS = 15_000;
-/** After this long without rows the page says when the last ones came: a recording has ended, or its source is quiet. */
+/**
+ * After this long without rows the page says when the last ones came: a recording has
+ * ended, or its source is quiet.
+ */
 export const QUIET_MS = 60_000;
-/** A busy machine may be silent for several seconds; a hung database or publisher is silent for longer. */
+/**
+ * A busy machine may be silent for several seconds; a hung database or
+ * publisher is silent for longer.
+ */
 export const SILENT_MS = 6_000;
 const WORKING = new Set<unknown>(["running", "starting"]);
 /** Whether a job in this state processes rows or soon will. */
 export const isWorking = (job: unknown): boolean => WORKING.has(job);
 
-/** The first cause that applies: no connection, then a silent server, then a job that does not run. */
+/**
+ * The first cause that applies: no connection, then a silent server, then a job that does not run.
+ */
 export function connectionStatus(known: Known): ConnectionStatus {
   if (known.connection !== "open") return known.connection;
   if (!known.isLoaded) return "loading";

@@ -106,7 +106,10 @@ export function queriesWords(count: number): string {
   return tn("1 query is chosen.", "{count} queries are chosen.", count);
 }
 
-/** The form's values for the API: numbers where numbers are required, secrets only if they were typed. */
+/**
+ * The form's values for the API: numbers where numbers are required,
+ * secrets only if they were typed.
+ */
 export function settingsOf(fields: readonly ConnectorField[], typed: ReadonlyMap<string, string | boolean>): Record<string, unknown> {
   const found: Record<string, unknown> = {};
   for (const one of fields) {
@@ -125,7 +128,10 @@ export function settingsOf(fields: readonly ConnectorField[], typed: ReadonlyMap
   return found;
 }
 
-/** How the columns of records are mapped; empty without a choice: then their names are those of the feed. */
+/**
+ * How the columns of records are mapped; empty without a choice: then their
+ * names are those of the feed.
+ */
 export function readingOf(typed: Readonly<Record<string, string>>, columns: readonly string[]): Record<string, unknown> {
   const given = (name: string): string => (typed[name] ?? "").trim();
   if (["entity", "time", "x", "y", "event"].every((name) => given(name) === "")) return {};

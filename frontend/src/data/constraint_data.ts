@@ -1,6 +1,6 @@
 /**
- * Conversion between a constraint query in the editor and its document, in both directions, and the short form for k
- * mutually close events. Pure.
+ * Conversion between a constraint query in the editor and its document, in both directions, and the
+ * short form for k mutually close events. Pure.
  */
 
 import { isObject } from "../lib/parse";
@@ -139,7 +139,10 @@ export function variablesOf(side: unknown, names: readonly string[]): string[] {
   return [...new Set([...side.matchAll(NAMED)].flatMap(([, name]) => (name !== undefined && names.includes(name) ? [name] : [])))];
 }
 
-/** A side of a comparison from the text typed: a column of a variable, a sum, or a constant in the type of the other side's column. */
+/**
+ * A side of a comparison from the text typed: a column of a variable, a sum, or a constant in the
+ * type of the other side's column.
+ */
 export function comparedWith(typed: string, other: unknown, op: string, { variables }: ConstraintEntries, feed: Feed): unknown {
   const value = typed.trim();
   const names = variables.map(({ name }) => name);
@@ -231,8 +234,8 @@ export interface Mutual {
 }
 
 /**
- * The short form, if the document is "k mutually close events" (one constraint between all of them, interchangeable);
- * else null.
+ * The short form, if the document is "k mutually close events" (one constraint between all of them,
+ * interchangeable); else null.
  */
 export function mutualOf({ variables, constraints, symmetric, others }: ConstraintEntries): Mutual | null {
   const [only, second] = constraints;

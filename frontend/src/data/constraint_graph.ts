@@ -1,4 +1,7 @@
-/** The drawn graph of a constraint query: nodes and edges with labels, and the server's additions. Pure. */
+/**
+ * The drawn graph of a constraint query: nodes and edges with labels, and the
+ * server's additions. Pure.
+ */
 
 import { placedFault } from "../lib/api";
 import { boolean, integer, list, nullable, number, object, record, string, type Parser } from "../lib/parse";

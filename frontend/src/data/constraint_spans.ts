@@ -4,7 +4,10 @@ import { formatSpan, parseDuration, type TimeUnit } from "../lib/time";
 import { fromDuration, toDuration, type SpanUnit } from "./query_form_data";
 import { t } from "../lib/texts";
 
-/** As in the document: a number in the feed's unit or an ISO 8601 duration, with a sign if negative; null: unbounded. */
+/**
+ * As in the document: a number in the feed's unit or an ISO 8601 duration, with a sign if
+ * negative; null: unbounded.
+ */
 export type SignedSpan = string | number | null;
 
 /** In the unit of the feed; null for an invalid value. */
@@ -15,7 +18,10 @@ export function spanValue(value: SignedSpan): number | null {
   return length === null ? null : isNegative ? -length || 0 : length;
 }
 
-/** The value typed; an invalid number is kept as text, for the server to refuse; null for an empty field. */
+/**
+ * The value typed; an invalid number is kept as text, for the server to
+ * refuse; null for an empty field.
+ */
 export function toSigned(amount: string, unit: SpanUnit): SignedSpan {
   const trimmed = amount.trim().replace("−", "-");
   if (trimmed === "") return null;

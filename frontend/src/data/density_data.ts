@@ -13,7 +13,10 @@ export function gridOf(width: number, height: number): { columns: number; rows: 
   return { columns: Math.max(1, Math.floor(width / cell)), rows: Math.max(1, Math.floor(height / cell)) };
 }
 
-/** The opacity of a cell, 0 to 1: the square root of its share, so that a port does not hide the lanes to it. */
+/**
+ * The opacity of a cell, 0 to 1: the square root of its share, so that a port does
+ * not hide the lanes to it.
+ */
 export function strength(count: number, most: number): number {
   return count === 0 ? 0 : Math.sqrt(count / Math.max(1, most));
 }

@@ -1,4 +1,7 @@
-/** Answers of other queries as events: conversion between a document's `derive` and the rows of a form, in both directions. Pure. */
+/**
+ * Answers of other queries as events: conversion between a document's `derive` and the rows of a
+ * form, in both directions. Pure.
+ */
 
 import { familyOf } from "../lib/families";
 import { ABOUT_SEVERAL } from "../lib/families/family";
@@ -37,7 +40,9 @@ export function writtenDerive(events: readonly DerivedEvent[]): Record<string, u
   return events.length === 0 ? null : Object.fromEntries(events.map(({ event, query, kind, at }) => [event, { query, kind, at }]));
 }
 
-/** The queries whose answers can be events of a query of this family, `own` (null: not stored yet). */
+/**
+ * The queries whose answers can be events of a query of this family, `own` (null: not stored yet).
+ */
 export function givers(rows: readonly QueryRow[], own: string | null, family: string): QueryRow[] {
   return rows.filter(
     (row) =>
@@ -53,7 +58,10 @@ export function giverOf(rows: readonly QueryRow[], named: string): QueryRow | un
   return rows.find((row) => row.name === named) ?? rows.find((row) => row.id === named);
 }
 
-/** A new event from a query's answers: named like the query as far as names in rules allow, and unique. */
+/**
+ * A new event from a query's answers: named like the query as far as names
+ * in rules allow, and unique.
+ */
 export function freshEvent(giver: QueryRow | undefined, events: readonly DerivedEvent[]): DerivedEvent {
   const kind = giver?.kinds[0] ?? "";
   const words = kind === "" ? "answer" : `${giver!.name} ${kind}`;

@@ -1,6 +1,6 @@
 /**
- * The view of the desk: filters and order, from and to the page's address, for the API, and applied to rows that
- * arrive in frames. Pure.
+ * The view of the desk: filters and order, from and to the page's address, for the API, and applied
+ * to rows that arrive in frames. Pure.
  */
 
 import { t } from "../lib/texts";
@@ -70,7 +70,10 @@ export interface DeskView {
   entity: string;
   assignee: string;
   since: string;
-  /** Bounds of the opening time as ISO 8601, the second exclusive; empty: unbounded. For `BETWEEN` only. */
+  /**
+   * Bounds of the opening time as ISO 8601, the second exclusive; empty:
+   * unbounded. For `BETWEEN` only.
+   */
   from: string;
   until: string;
   muted: string;

@@ -2,7 +2,10 @@
 
 import type { Fault } from "../lib/api";
 
-/** A length of time as in the document: a number in the feed's unit or an ISO 8601 duration; null for an empty field. */
+/**
+ * A length of time as in the document: a number in the feed's unit or an ISO 8601
+ * duration; null for an empty field.
+ */
 export type Span = string | number | null;
 
 export function asSpan(value: unknown): Span {
@@ -21,7 +24,10 @@ export function bound(text: string): number | string | null {
   return Number.isFinite(value) ? value : trimmed;
 }
 
-/** With a comma or a point before the decimals; NaN for any other text, and for "1,000", which may be a thousand or one. */
+/**
+ * With a comma or a point before the decimals; NaN for any other text, and for "1,000", which
+ * may be a thousand or one.
+ */
 export function decimal(text: string): number {
   const trimmed = text.trim();
   const isGrouped = /^-?[1-9]\d{0,2}(,\d{3})+$/.test(trimmed);
@@ -34,9 +40,9 @@ export function othersOf(document: Record<string, unknown>, own: ReadonlySet<str
 }
 
 /**
- * The document to save: each key that the editor has not changed since it opened `stored` keeps its stored form,
- * even if the editor
- * would leave it out or write it differently. `opened` is the editor's document right after opening.
+ * The document to save: each key that the editor has not changed since it opened `stored` keeps its
+ * stored form, even if the editor would leave it out or write it differently. `opened` is the
+ * editor's document right after opening.
  */
 export function kept(
   stored: Record<string, unknown>,
@@ -52,7 +58,10 @@ export function kept(
   ]);
 }
 
-/** The key that a fault of the whole document reports as missing, in the page's language; null for any other fault. */
+/**
+ * The key that a fault of the whole document reports as missing, in the page's language;
+ * null for any other fault.
+ */
 export function missingKey({ pointer, message }: Fault): string | null {
   return pointer === "" ? (/^(?:the key|der Schlüssel) '(\w+)' (?:is missing|fehlt)/.exec(message)?.[1] ?? null) : null;
 }

@@ -1,4 +1,7 @@
-/** Conversion between editor entries and documents of the family `encounter`, in both directions. Pure. */
+/**
+ * Conversion between editor entries and documents of the family `encounter`,
+ * in both directions. Pure.
+ */
 
 import type { Fault } from "../lib/api";
 import { isObject } from "../lib/parse";

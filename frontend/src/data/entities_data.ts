@@ -1,4 +1,7 @@
-/** Positions of all entities in columns, each with a short trail: read by the map's canvas for every frame. */
+/**
+ * Positions of all entities in columns, each with a short trail: read by the
+ * map's canvas for every frame.
+ */
 
 import type { Position } from "../lib/shapes";
 import { GONE_PERIODS, median, SILENT_PERIODS } from "./silence";
@@ -8,7 +11,10 @@ export const TRAIL = 16;
 /** How many intervals between reports are kept, for each entity and for the feed. */
 const OWN_GAPS = 5;
 const FEED_GAPS = 64;
-/** The minimum number of intervals for a typical one: of an entity, and of the feed before any entity counts as silent. */
+/**
+ * The minimum number of intervals for a typical one: of an entity, and of the feed before
+ * any entity counts as silent.
+ */
 const LEAST_OWN_GAPS = 3;
 const LEAST_GAPS = 20;
 
@@ -32,14 +38,22 @@ export class EntitiesData {
   t = new Float64Array(0);
   /** Heading in radians on the screen, 0 to the right; NaN before the first move. */
   heading = new Float32Array(0);
-  /** Ring buffer of the last positions, [x, y] pairs in base coordinates, `TRAIL` for each entity. */
+  /**
+   * Ring buffer of the last positions, [x, y] pairs in base coordinates, `TRAIL` for each entity.
+   */
   trail = new Float64Array(0);
   /** The number of positions in the ring buffer, and the index of the next one. */
   trailLength = new Uint8Array(0);
   private trailNext = new Uint8Array(0);
-  /** The feed's clock at its last report: not the report's own time, as an entity may always be late. */
+  /**
+   * The feed's clock at its last report: not the report's own time, as an
+   * entity may always be late.
+   */
   private heard = new Float64Array(0);
-  /** Its last intervals between reports, a ring buffer of `OWN_GAPS` for each entity; their number; their median, NaN of too few. */
+  /**
+   * Its last intervals between reports, a ring buffer of `OWN_GAPS` for each entity; their number;
+   * their median, NaN of too few.
+   */
   private ownGaps = new Float64Array(0);
   private gapCount = new Uint32Array(0);
   private period = new Float64Array(0);
@@ -50,10 +64,14 @@ export class EntitiesData {
   private clock = -Infinity;
   private readonly index = new Map<string, number>();
 
-  /** Average of its last speeds, in pixels at zoom 0 per unit of time; NaN before the second report. */
+  /**
+   * Average of its last speeds, in pixels at zoom 0 per unit of time; NaN before the second report.
+   */
   private speed = new Float64Array(0);
 
-  /** `slowest`: below this speed at the base coordinate y an entity is at rest, without a heading. */
+  /**
+   * `slowest`: below this speed at the base coordinate y an entity is at rest, without a heading.
+   */
   constructor(
     private readonly project: (x: number, y: number) => [number, number],
     private readonly slowest: (py: number) => number = () => 0,
@@ -78,7 +96,10 @@ export class EntitiesData {
     if (t > this.clock) this.clock = t;
   }
 
-  /** The clock goes back; the next tick sets it. Reports of the entities `later` are forgotten: the caller puts their last ones again. */
+  /**
+   * The clock goes back; the next tick sets it. Reports of the entities `later` are forgotten: the
+   * caller puts their last ones again.
+   */
   turnBack(later: Iterable<string>): void {
     this.clock = -Infinity;
     for (const id of later) {
@@ -206,7 +227,10 @@ export class EntitiesData {
   }
 }
 
-/** A grid of square cells to find the points near a position: rebuilt whenever the points have moved. */
+/**
+ * A grid of square cells to find the points near a position: rebuilt
+ * whenever the points have moved.
+ */
 export class PointGrid {
   private readonly cells = new Map<number, number[]>();
 

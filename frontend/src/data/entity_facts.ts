@@ -1,4 +1,7 @@
-/** An entity's last report as text: its attributes, and speed and course from its last two positions. Pure. */
+/**
+ * An entity's last report as text: its attributes, and speed and course from its
+ * last two positions. Pure.
+ */
 
 import { formatTenths, t } from "../lib/texts";
 import { dictionary, nullable, number, otherwise, record, string, type Parser } from "../lib/parse";
@@ -42,7 +45,10 @@ interface FeedKind {
   time: TimeUnit;
 }
 
-/** Rows of (name, text): the reported attributes, then speed and course from the last two positions if no attribute gives them. */
+/**
+ * Rows of (name, text): the reported attributes, then speed and course from the last two positions
+ * if no attribute gives them.
+ */
 export function entityFacts({ last, before }: EntityReports, feed: FeedKind, now: number): [string, string][] {
   if (last === null) return [];
   const ago = Math.max(0, now - last.t);

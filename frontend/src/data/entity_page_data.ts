@@ -63,7 +63,10 @@ export function attributesText(attributes: Readonly<Record<string, string>>): st
     .join("\n");
 }
 
-/** The track as a GeoJSON feature: a LineString with the time of each point, or a Point if there is only one. */
+/**
+ * The track as a GeoJSON feature: a LineString with the time of each point, or a
+ * Point if there is only one.
+ */
 export function trackFeature({ entity, points }: Track): Record<string, unknown> {
   const coordinates = points.map(([, x, y]) => [x, y]);
   const geometry = points.length === 1 ? { type: "Point", coordinates: coordinates[0] } : { type: "LineString", coordinates };

@@ -31,7 +31,10 @@ export interface Note {
   y: number;
 }
 
-/** The distance between the two positions where a pair was closest, drawn between them. Only for answers about encounters. */
+/**
+ * The distance between the two positions where a pair was closest, drawn between them. Only for
+ * answers about encounters.
+ */
 export function closestNotes(rows: readonly Pick<Detection, "kind" | "value" | "evidence">[], isGeographic: boolean): Note[] {
   return rows.flatMap(({ kind, value, evidence }): Note[] => {
     const [one, other] = evidence;
@@ -58,13 +61,19 @@ export function closestNotes(rows: readonly Pick<Detection, "kind" | "value" | "
   });
 }
 
-/** The stretch of time that contains an answer and all its events: a witness may be long before the answer begins. */
+/**
+ * The stretch of time that contains an answer and all its events: a witness may be long
+ * before the answer begins.
+ */
 export function reach(start: number, end: number, rows: readonly Pick<Detection, "evidence">[]): [number, number] {
   const times = rows.flatMap((row) => row.evidence.map((item) => item.t));
   return [Math.min(start, ...times), Math.max(end, ...times)];
 }
 
-/** Points closer than `reach` on the screen share a mark with their numbers, at the position of the first. */
+/**
+ * Points closer than `reach` on the screen share a mark with their numbers, at
+ * the position of the first.
+ */
 export interface Mark {
   x: number;
   y: number;
@@ -91,7 +100,10 @@ export interface Box {
   h: number;
 }
 
-/** The first of `sides` that does not overlap `taken`, preferably one completely inside `window`; null when none is free. */
+/**
+ * The first of `sides` that does not overlap `taken`, preferably one completely inside
+ * `window`; null when none is free.
+ */
 export function freeSide(sides: readonly Box[], taken: readonly Box[], window: Box): Box | null {
   const free = sides.filter((side) => !taken.some((other) => meet(side, other)));
   return free.find((side) => holds(window, side)) ?? free[0] ?? null;

@@ -1,6 +1,9 @@
 /** The entries of a feed's form, for the API. */
 
-/** One "speed: float" per line, as an object; a line without a type is sent unchanged: the server reports the fault. */
+/**
+ * One "speed: float" per line, as an object; a line without a type is sent unchanged: the
+ * server reports the fault.
+ */
 export function columnsOf(text: string): Record<string, string> {
   const lines = text
     .split("\n")

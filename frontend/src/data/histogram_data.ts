@@ -13,7 +13,9 @@ export const histogram = record({
 });
 export type Histogram = ReturnType<typeof histogram>;
 
-/** About a hundred round steps from the least to the greatest value; integers for an integer column. */
+/**
+ * About a hundred round steps from the least to the greatest value; integers for an integer column.
+ */
 export interface Scale {
   min: number;
   max: number;
@@ -46,7 +48,10 @@ function tidy(value: number, step: number): number {
   return Number(value.toFixed(Math.max(0, Math.ceil(-Math.log10(step)) + 1)));
 }
 
-/** Heights of bars, 0 to 1: the square root of the share of the greatest, so that low counts stay visible. */
+/**
+ * Heights of bars, 0 to 1: the square root of the share of the greatest, so
+ * that low counts stay visible.
+ */
 export function barHeights(counts: readonly number[]): number[] {
   const most = Math.max(1, ...counts);
   return counts.map((count) => (count === 0 ? 0 : Math.max(0.06, Math.sqrt(count / most))));

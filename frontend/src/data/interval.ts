@@ -1,4 +1,7 @@
-/** One interval or mark of the timeline, its name, and how stays are paired from the answers that begin and end them. */
+/**
+ * One interval or mark of the timeline, its name, and how stays are paired from the
+ * answers that begin and end them.
+ */
 
 import { endOf, isEnding } from "../lib/families";
 import { kindName } from "../lib/words";
@@ -48,8 +51,9 @@ export function cutAt(interval: Interval, leftAt: number | null): Interval {
 }
 
 /**
- * The intervals of one query and grounding. Answers that begin a stay and answers that end it alternate: a stay is one with the next
- * other, [begin, end). Of two at the same time, the one that the previous state allows comes first.
+ * The intervals of one query and grounding. Answers that begin a stay and answers that end it
+ * alternate: a stay is one with the next other, [begin, end). Of two at the same time, the one that
+ * the previous state allows comes first.
  */
 export function pair(rows: readonly Detection[]): Interval[] {
   const sorted = [...rows].sort((a, b) => a.start - b.start || a.kind.localeCompare(b.kind));

@@ -1,8 +1,10 @@
 /**
- * From detections to the timeline's items: stays, marks, and intervals; grouped by query and grounding.
+ * From detections to the timeline's items: stays, marks, and intervals;
+ * grouped by query and grounding.
  *
- * Pure and incremental: a change rebuilds only its lane, and the columns of a query are merged on demand from the old
- * columns and the changed lanes, so that hundreds of changes per second cost little beside tens of thousands of answers.
+ * Pure and incremental: a change rebuilds only its lane, and the columns of a query are merged on
+ * demand from the old columns and the changed lanes, so that hundreds of changes per second cost
+ * little beside tens of thousands of answers.
  */
 
 import { cutAt, fluentName, isOfStay, laneName, pair, single, type Interval } from "./interval";
@@ -31,7 +33,9 @@ interface Group {
   columns: QueryIntervals;
 }
 
-/** Intervals of one query in columns, sorted by start, for drawing. A new object after every change. */
+/**
+ * Intervals of one query in columns, sorted by start, for drawing. A new object after every change.
+ */
 export interface QueryIntervals {
   query: string;
   intervals: Interval[];
@@ -52,8 +56,9 @@ export class IntervalsData {
   private readonly laneOf = new Map<string, { group: Group; lane: Lane }>();
 
   /**
-   * `isFluents`: whether the query's answers are fluents (rules over time), with a lane for each value and grounding.
-   * `leftAt`: when the job stopped running the query's version, null while it runs; asked again after `clear`.
+   * `isFluents`: whether the query's answers are fluents (rules over time), with a lane for each
+   * value and grounding. `leftAt`: when the job stopped running the query's version, null while it
+   * runs; asked again after `clear`.
    */
   constructor(
     private readonly isFluents: (query: string) => boolean = () => false,
@@ -93,8 +98,8 @@ export class IntervalsData {
   }
 
   /**
-   * Later events retracted it at the instant `at`: it stays visible; if it was open, up to that instant. Null
-   * if it was not known.
+   * Later events retracted it at the instant `at`: it stays visible; if it was open, up to that
+   * instant. Null if it was not known.
    */
   retract(id: string, at: number): Detection | null {
     const row = this.laneOf.get(id)?.lane.detections.get(id);
@@ -105,7 +110,10 @@ export class IntervalsData {
     return ended;
   }
 
-  /** Was retracted before. A crossing leaves nothing, as its stay is rebuilt; an interval that holds again is kept. */
+  /**
+   * Was retracted before. A crossing leaves nothing, as its stay is rebuilt; an interval
+   * that holds again is kept.
+   */
   putRetracted(row: Detection): void {
     const group = this.group(row.query);
     if (this.laneOf.has(row.id) || isCrossing(group, row)) return;

@@ -1,7 +1,9 @@
 /**
- * The live state of one feed: a snapshot at an outbox number, and the changes after it, in order and without a gap.
+ * The live state of one feed: a snapshot at an outbox number, and the changes after it,
+ * in order and without a gap.
  *
- * Pure: no DOM, no socket, no clock. If a frame does not follow, the outcome says so, and the caller subscribes again.
+ * Pure: no DOM, no socket, no clock. If a frame does not follow, the outcome says so, and
+ * the caller subscribes again.
  */
 
 import type { ChangesFrame, PositionsFrame, SnapshotFrame } from "../live/frames";
@@ -56,8 +58,8 @@ export function applySnapshot(data: LiveData, frame: SnapshotFrame): Outcome {
 }
 
 /**
- * Applies the changes with numbers from..seq. A frame that begins at or before the next number is applied, because changes
- * are idempotent; one that begins later leaves a gap.
+ * Applies the changes with numbers from..seq. A frame that begins at or before the next number is
+ * applied, because changes are idempotent; one that begins later leaves a gap.
  */
 export function applyChanges(data: LiveData, frame: ChangesFrame): Outcome {
   if (frame.feed !== data.feed || data.seq === null) return { kind: "stray" };

@@ -56,7 +56,10 @@ export class LiveSession {
     this.socket.retryNow();
   }
 
-  /** Positions are sent only for this map view, in the feed's coordinates; answers are always complete. */
+  /**
+   * Positions are sent only for this map view, in the feed's coordinates;
+   * answers are always complete.
+   */
   setView(box: [number, number, number, number]): void {
     this.box = box;
     this.socket.send({ type: "view", feed: this.data.feed, bbox: box });
@@ -91,7 +94,8 @@ export class LiveSession {
     if (outcome.kind === "applied" || outcome.kind === "repeated") {
       this.isWaiting = false;
       if (outcome.kind === "applied") this.handlers.onNews(outcome);
-      // Every frame is acknowledged: the server takes missing acknowledgements for a reader that cannot keep up.
+      // Every frame is acknowledged: the server takes missing acknowledgements for a
+      // reader that cannot keep up.
       if (this.data.seq !== null) this.socket.send({ type: "ack", feed: this.data.feed, seq: this.data.seq });
     } else if (outcome.kind === "gap" && !this.isWaiting) {
       // Asked once: frames still under way after the gap would ask again.

@@ -1,4 +1,7 @@
-/** Conversion between the steps of a motion pattern in the editor and the document, in both directions. Pure. */
+/**
+ * Conversion between the steps of a motion pattern in the editor and the document,
+ * in both directions. Pure.
+ */
 
 import { isObject } from "../lib/parse";
 import { asGeometry, isReference, type Geometry, type Reference } from "../lib/regions";
@@ -7,7 +10,9 @@ import { bound } from "./document_data";
 
 export const SENSES = ["inside", "outside", "distance"] as const;
 export type Sense = (typeof SENSES)[number];
-/** As in the document: a number in the feed's unit or an ISO 8601 duration; null for an empty field. */
+/**
+ * As in the document: a number in the feed's unit or an ISO 8601 duration; null for an empty field.
+ */
 export type Span = string | number | null;
 export type Point = [number, number];
 export type Place = Geometry | Reference | Point | null;
@@ -30,7 +35,10 @@ export interface MotionStep {
   total: Total | null;
 }
 
-/** The total time, at least or at most; a position is valid until the next one, for at most `gap` (null: unlimited). */
+/**
+ * The total time, at least or at most; a position is valid until the next one, for at
+ * most `gap` (null: unlimited).
+ */
 export interface Total {
   bound: "at_least" | "at_most";
   time: Span;
@@ -178,8 +186,9 @@ export function moved(steps: readonly MotionStep[], id: number, to: number): Mot
 }
 
 /**
- * The index of the step that this one comes after: the previous step that takes part in the order (no distance, no
- * accumulated time), if one of both has no fixed time. Null when it comes after none.
+ * The index of the step that this one comes after: the previous step that takes part in
+ * the order (no distance, no accumulated time), if one of both has no fixed time. Null
+ * when it comes after none.
  */
 export function placeBefore(steps: readonly MotionStep[], i: number): number | null {
   const isPart = (step: MotionStep | undefined): step is MotionStep =>

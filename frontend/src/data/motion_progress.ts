@@ -1,4 +1,7 @@
-/** Which steps of a motion pattern entities have done, as the server reports it, and the witnesses of a match. Pure. */
+/**
+ * Which steps of a motion pattern entities have done, as the server reports it, and the
+ * witnesses of a match. Pure.
+ */
 
 import { boolean, integer, list, nullable, number, otherwise, record, string } from "../lib/parse";
 import { formatNumber } from "../lib/time";
@@ -21,8 +24,8 @@ export type Witness = ReturnType<typeof witness>;
 export type EntityProgress = ReturnType<typeof entityProgress>;
 
 /**
- * "All 5 steps", "Step 3 of 5"; "Not among them" for an entity that did all steps but whose score does not count. A
- * pattern without order has no next step, only some that are done.
+ * "All 5 steps", "Step 3 of 5"; "Not among them" for an entity that did all steps but whose score
+ * does not count. A pattern without order has no next step, only some that are done.
  */
 export function stateOf({ done, of, steps, matches }: EntityProgress): string {
   if (done === of && !matches) return t("Not among them");
@@ -31,7 +34,10 @@ export function stateOf({ done, of, steps, matches }: EntityProgress): string {
   return isPrefix ? t("Step {done} of {of}", { done, of }) : t("{done} of {of} steps", { done, of });
 }
 
-/** "2 match, 40 more have done some steps."; a pattern of distances only (`isMeasured`) has no partial matches. */
+/**
+ * "2 match, 40 more have done some steps."; a pattern of distances only
+ * (`isMeasured`) has no partial matches.
+ */
 export function progressWords(total: number, matching: number, isMeasured: boolean): string {
   if (isMeasured)
     return tn("1 of {total} that were measured matches.", "{count} of {total} that were measured match.", matching, {
@@ -46,7 +52,10 @@ export function missingSteps({ steps }: EntityProgress): number[] {
   return steps.flatMap((step, i) => (step === null ? [i] : []));
 }
 
-/** Begun, but not yet an answer. Being outside, or at some distance, does not count as begun: that holds for most entities. */
+/**
+ * Begun, but not yet an answer. Being outside, or at some distance, does not count as begun:
+ * that holds for most entities.
+ */
 export function isHalfDone({ done, of, steps }: EntityProgress, pattern: readonly MotionStep[]): boolean {
   return done < of && steps.some((step, i) => step !== null && pattern[i]?.sense === "inside");
 }

@@ -16,7 +16,10 @@ export interface Movements {
   y: Float64Array;
   /** Index into `entities`. */
   entity: Int32Array;
-  /** Indices of samples: those of entity e, in order of time, are at `starts[e]` to `starts[e + 1]`, the end exclusive. */
+  /**
+   * Indices of samples: those of entity e, in order of time, are at `starts[e]` to
+   * `starts[e + 1]`, the end exclusive.
+   */
   order: Int32Array;
   starts: Int32Array;
 }
@@ -70,7 +73,10 @@ function byEntity(entity: Int32Array, entities: number): [Int32Array, Int32Array
   return [order, starts];
 }
 
-/** Indices of entity `e`'s last samples among the first `count`: as many as give `places` positions, each different from the previous. */
+/**
+ * Indices of entity `e`'s last samples among the first `count`: as many as give `places` positions,
+ * each different from the previous.
+ */
 export function lastSamples({ x, y, starts, order }: Movements, e: number, count: number, places: number): Int32Array {
   const begin = starts[e]!;
   let end = starts[e + 1]!;

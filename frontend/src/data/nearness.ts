@@ -1,4 +1,7 @@
-/** Which distance and span are unusually close on a feed, for the first proposal of a query about events close together. Pure. */
+/**
+ * Which distance and span are unusually close on a feed, for the first proposal of a query about
+ * events close together. Pure.
+ */
 
 import type { Feed, Position } from "../lib/shapes";
 import { median } from "./silence";

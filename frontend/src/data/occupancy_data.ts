@@ -1,4 +1,7 @@
-/** Conversion between editor entries and documents of the family `occupancy`, in both directions; and the count over time. Pure. */
+/**
+ * Conversion between editor entries and documents of the family `occupancy`, in both directions;
+ * and the count over time. Pure.
+ */
 
 import type { Fault } from "../lib/api";
 import { integer, list, nullable, number, record } from "../lib/parse";
@@ -87,7 +90,10 @@ export function levelsOf(steps: readonly (readonly number[])[], from: number, to
   return levels;
 }
 
-/** The SVG path of the stepped line in a frame of `width` by `height`, the count 0 at the bottom and `most` at the top. */
+/**
+ * The SVG path of the stepped line in a frame of `width` by `height`, the count 0 at the
+ * bottom and `most` at the top.
+ */
 export function steppedPath(levels: readonly Level[], most: number, width: number, height: number): string {
   const [first, last] = [levels[0], levels[levels.length - 1]];
   if (first === undefined || last === undefined) return "";
@@ -96,7 +102,10 @@ export function steppedPath(levels: readonly Level[], most: number, width: numbe
   return levels.map((level, i) => `${i === 0 ? "M" : "L"}${x(level.from)} ${y(level.count)}L${x(level.to)} ${y(level.count)}`).join("");
 }
 
-/** The extreme count of the stretch as text: the greatest if the query waits for many, the least if it waits for few. */
+/**
+ * The extreme count of the stretch as text: the greatest if the query waits for many, the
+ * least if it waits for few.
+ */
 export function extremeWords(levels: readonly Level[], { counting }: Pick<OccupancyEntries, "counting">): string {
   const counts = levels.map(({ count }) => count);
   return counting === ">="

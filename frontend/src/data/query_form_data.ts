@@ -33,7 +33,10 @@ export interface ConditionEntry {
   column: string;
   operator: string;
   value: string;
-  /** The document compares with an empty text. In any other row an empty field is one that the reader has not filled in. */
+  /**
+   * The document compares with an empty text. In any other row an empty field is one that the
+   * reader has not filled in.
+   */
   isEmptyText?: boolean;
 }
 /** The entries of the form for `border` and `transition`. */
@@ -92,7 +95,10 @@ export function emptyEntries(family: string, time: TimeUnit): CrossingEntries {
   };
 }
 
-/** The document for these entries; empty fields are left out, so that the server reports them as missing. */
+/**
+ * The document for these entries; empty fields are left out, so that the
+ * server reports them as missing.
+ */
 export function toSpecification(entries: CrossingEntries): Record<string, unknown> {
   const document: Record<string, unknown> = { ...entries.others, family: entries.family, version: 1, ...writtenWatched(entries) };
   if (entries.family === "transition") {
@@ -104,8 +110,8 @@ export function toSpecification(entries: CrossingEntries): Record<string, unknow
 }
 
 /**
- * Faults for empty fields in the words of the form: the server would name keys, and attach a missing one to the whole
- * document.
+ * Faults for empty fields in the words of the form: the server would name keys, and attach a
+ * missing one to the whole document.
  */
 export function faultInForm(fault: Fault, { place, region, ranges, within }: CrossingEntries): Fault {
   const missing = fault.pointer === "" ? /'(\w+)'/.exec(fault.message)?.[1] : undefined;
@@ -117,7 +123,9 @@ export function faultInForm(fault: Fault, { place, region, ranges, within }: Cro
   return fault;
 }
 
-/** Options that are off are left out, and so are options that need a region when ranges are watched. */
+/**
+ * Options that are off are left out, and so are options that need a region when ranges are watched.
+ */
 function options(entries: CrossingEntries): Record<string, unknown> {
   const written: Record<string, unknown> = {};
   if (entries.place === "region") {

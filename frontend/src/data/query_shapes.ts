@@ -21,7 +21,8 @@ function walk(value: unknown, found: QueryRegions): void {
   } else if (Array.isArray(value)) {
     for (const item of value) walk(item, found);
   } else if (isObject(value)) {
-    // {"region": "name"} is a reference; {"region": {...}} is the key of a border query with an inline region.
+    // {"region": "name"} is a reference; {"region": {...}} is the key of a border
+    // query with an inline region.
     if (typeof value["region"] === "string" && Object.keys(value).length === 1) found.names.push(value["region"]);
     else for (const item of Object.values(value)) walk(item, found);
   }

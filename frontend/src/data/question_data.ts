@@ -1,4 +1,7 @@
-/** The questions for a new query: one for each family, and variants of a family that its empty editor does not show. Pure. */
+/**
+ * The questions for a new query: one for each family, and variants of a family that its empty
+ * editor does not show. Pure.
+ */
 
 import { familyOf } from "../lib/families";
 import { familyName } from "../lib/words";

@@ -36,7 +36,9 @@ const route = record({
   messages: integer,
   alerts: list(record({ id, query_name: string, entities: list(string), severity })),
 });
-/** Only the newest `alerts` of the `opened` ones were evaluated; `matched`: by a rule tried alone. */
+/**
+ * Only the newest `alerts` of the `opened` ones were evaluated; `matched`: by a rule tried alone.
+ */
 export const dryRun = record({
   opened: integer,
   alerts: integer,
@@ -48,7 +50,10 @@ export type DryRun = ReturnType<typeof dryRun>;
 
 export const DAYS = [t("Monday"), t("Tuesday"), t("Wednesday"), t("Thursday"), t("Friday"), t("Saturday"), t("Sunday")];
 
-/** The conditions of the rule: "High and above · yard · 1 query · 22:00 to 06:00 · after 10 min without acknowledgement". */
+/**
+ * The conditions of the rule: "High and above · yard · 1 query · 22:00 to 06:00 · after 10 min
+ * without acknowledgement".
+ */
 export function conditionWords(one: Rule): string {
   const span =
     one.from_time === null && one.until_time === null
@@ -77,7 +82,9 @@ function clock(time: string | null): string {
 /** By id. */
 type Names = ReadonlyMap<string, string>;
 
-/** Where a rule sends: names of channels, "all of team harbour", "ben's own", "on call in “Night”". */
+/**
+ * Where a rule sends: names of channels, "all of team harbour", "ben's own", "on call in “Night”".
+ */
 export function targetWords(one: Rule, channels: Names, teams: Names, shifts: Names): string {
   return [
     ...one.channels.map((channel) => channels.get(channel) ?? t("a channel")),

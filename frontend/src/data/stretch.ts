@@ -1,6 +1,6 @@
 /**
- * Stretches of a feed's history, in its unit, on which rules are tried to explain an answer, and their form in the
- * page's address. Pure.
+ * Stretches of a feed's history, in its unit, on which rules are tried to explain an answer, and
+ * their form in the page's address. Pure.
  */
 
 import { formatSpan, type TimeUnit } from "../lib/time";
@@ -27,7 +27,10 @@ export interface Wish extends Stretch {
 
 /** The length of a minute on a feed of ticks, as on the server. */
 const MINUTE = { ms: 60_000, ticks: 1500 } as const;
-/** The longest stretch that is tried at once: busy feeds have more rows than that in a longer time. Ticks have no limit. */
+/**
+ * The longest stretch that is tried at once: busy feeds have more rows than that in a longer
+ * time. Ticks have no limit.
+ */
 const MOST_BEFORE = { ms: 15 * MINUTE.ms, ticks: Infinity } as const;
 
 /** The length in the feed's unit: "10 min", "15,000 ticks". */
@@ -36,8 +39,9 @@ export function minuteWords(minutes: number, unit: TimeUnit): string {
 }
 
 /**
- * Where to look for the causes of an answer of rules with a window of `memory`: all of it and the time before; for a long answer
- * its beginning and its end separately. A condition with a duration may not hold yet at the beginning, so that stretch lasts longer.
+ * Where to look for the causes of an answer of rules with a window of `memory`: all of it and the
+ * time before; for a long answer its beginning and its end separately. A condition with a duration
+ * may not hold yet at the beginning, so that stretch lasts longer.
  */
 export function stretchesOf(
   { start, end }: { start: number; end: number | null },

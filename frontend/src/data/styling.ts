@@ -29,14 +29,20 @@ const MOST_NAMES = 8;
 const STEPS = 5;
 const NONE = t("No value");
 
-/** Classes for these values: steps if all are numbers and differ, else one for each of the most frequent names. */
+/**
+ * Classes for these values: steps if all are numbers and differ, else one for each
+ * of the most frequent names.
+ */
 export function stylingOf(values: readonly unknown[], format: (value: number) => string = formatNumber): Styling {
   const known = values.filter((value) => value !== null && value !== undefined && value !== "");
   const numbers = known.filter((value) => typeof value === "number");
   return (numbers.length === known.length ? steps(numbers, format) : null) ?? names(known);
 }
 
-/** Between the 2nd and the 98th percentile, with round bounds: one outlier does not take the whole scale. */
+/**
+ * Between the 2nd and the 98th percentile, with round bounds: one outlier does
+ * not take the whole scale.
+ */
 function steps(numbers: number[], format: (value: number) => string): Styling | null {
   const sorted = Float64Array.from(numbers).sort();
   const at = (share: number): number => sorted[Math.round(share * (sorted.length - 1))] ?? NaN;

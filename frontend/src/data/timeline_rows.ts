@@ -1,4 +1,7 @@
-/** The rows of the timeline and the marks on them: pure arithmetic from intervals and a time window to rectangles in CSS pixels. */
+/**
+ * The rows of the timeline and the marks on them: pure arithmetic from intervals and a time window
+ * to rectangles in CSS pixels.
+ */
 
 import type { Interval } from "./interval";
 import type { QueryIntervals } from "./intervals_data";
@@ -11,7 +14,10 @@ export interface TimelineRow {
   items: Int32Array;
   /** The number of items that still hold: retracted ones are shown, but not counted. */
   count: number;
-  /** For each item the greatest end of all up to it, so that a binary search finds the first visible one. */
+  /**
+   * For each item the greatest end of all up to it, so that a binary search
+   * finds the first visible one.
+   */
   reach: Float64Array;
   /** CSS pixels from the top of all rows. */
   top: number;
@@ -23,7 +29,9 @@ export interface TimelineRow {
 
 const QUERY_ROW_PX = 28;
 const LANE_ROW_PX = 20;
-/** With more lanes than this, intervals of a query share lanes instead of one for each grounding. */
+/**
+ * With more lanes than this, intervals of a query share lanes instead of one for each grounding.
+ */
 const MOST_OWN_LANES = 40;
 const MOST_PACKED_LANES = 24;
 
@@ -64,8 +72,8 @@ export function makeRows(queries: readonly QueryIntervals[], options: RowOptions
 }
 
 /**
- * The interval nearest to [t0, t1] if nothing of the rows lies within: the last one before it, else the first one after it.
- * Null if something lies within, or there are no intervals.
+ * The interval nearest to [t0, t1] if nothing of the rows lies within: the last one before it, else
+ * the first one after it. Null if something lies within, or there are no intervals.
  */
 export function outOfSight(
   rows: readonly TimelineRow[],
@@ -89,8 +97,9 @@ export function outOfSight(
 }
 
 /**
- * The scroll position after rows were added or removed: keeps the rows of the selected query in place, else the first visible
- * row. At the top without a selection it stays at the top. CSS pixels; `room` is the visible height.
+ * The scroll position after rows were added or removed: keeps the rows of the selected query in
+ * place, else the first visible row. At the top without a selection it stays at the top. CSS
+ * pixels; `room` is the visible height.
  */
 export function keptScroll(
   before: readonly TimelineRow[],
@@ -112,7 +121,10 @@ interface Arranged {
   lanes?: Lanes;
 }
 
-/** Columns are immutable, so a layout is valid until there are new columns or another choice of entities. */
+/**
+ * Columns are immutable, so a layout is valid until there are new columns or
+ * another choice of entities.
+ */
 const known = new WeakMap<QueryIntervals, Arranged>();
 
 function arranged(columns: QueryIntervals, entities: ReadonlySet<string> | null): Arranged {
@@ -171,7 +183,9 @@ function lanesOf(columns: QueryIntervals, items: Int32Array): Lanes {
   return { shown: ordered.map(([lane, list]) => shownLane(columns, columns.lanes[lane]!, list)), hidden: 0 };
 }
 
-/** Puts each interval into the first free lane; past intervals keep their lane when new ones arrive. */
+/**
+ * Puts each interval into the first free lane; past intervals keep their lane when new ones arrive.
+ */
 function packed(columns: QueryIntervals, items: Int32Array): Lanes {
   const ends: number[] = [];
   const lanes: number[][] = [];
@@ -205,7 +219,9 @@ export function firstReaching(row: TimelineRow, t: number): number {
   return low;
 }
 
-/** The items of the row that overlap [t0, t1], by start, with their ends: open items end at `now`. */
+/**
+ * The items of the row that overlap [t0, t1], by start, with their ends: open items end at `now`.
+ */
 function eachTouching(
   row: TimelineRow,
   columns: QueryIntervals,
@@ -225,8 +241,8 @@ function eachTouching(
 }
 
 /**
- * Rectangles of a row, in CSS pixels: items closer than a pixel are merged. `emit` gets the left and right edge, the
- * item (-1 for several) and the number of items. Open items end at `now`.
+ * Rectangles of a row, in CSS pixels: items closer than a pixel are merged. `emit` gets the left
+ * and right edge, the item (-1 for several) and the number of items. Open items end at `now`.
  */
 export function merge(
   row: TimelineRow,
@@ -254,7 +270,10 @@ export function merge(
   if (count > 0) emit(left, right, item, count);
 }
 
-/** How many items of the row overlap each pixel column, into `counts` (length = width); returns the greatest. */
+/**
+ * How many items of the row overlap each pixel column, into `counts` (length =
+ * width); returns the greatest.
+ */
 export function density(row: TimelineRow, columns: QueryIntervals, t0: number, t1: number, now: number, counts: Int32Array): number {
   const width = counts.length - 1;
   const scale = width / (t1 - t0);
@@ -273,7 +292,10 @@ export function density(row: TimelineRow, columns: QueryIntervals, t0: number, t
   return most;
 }
 
-/** The item of the row nearest to the instant `t`, within `slack` (in the feed's unit); the shortest of those that contain it. */
+/**
+ * The item of the row nearest to the instant `t`, within `slack` (in the feed's unit); the shortest
+ * of those that contain it.
+ */
 export function itemAt(row: TimelineRow, columns: QueryIntervals, t: number, slack: number, now: number): number | null {
   let [best, bestScore] = [-1, Infinity];
   eachTouching(row, columns, t - slack, t + slack, now, (i, start, stop) => {

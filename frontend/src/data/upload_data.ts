@@ -124,12 +124,18 @@ export const STATE_WORDS: Record<Upload["state"], string> = {
   failed: t("Failed"),
 };
 
-/** The name that all rows have because no column names their things; null when one does, or a single row has nothing to tell apart. */
+/**
+ * The name that all rows have because no column names their things; null when one does, or a single
+ * row has nothing to tell apart.
+ */
 export function nameOfAll(found: Inspection): string | null {
   return found.reading.entity.length === 0 && found.good > 1 ? found.reading.thing : null;
 }
 
-/** Keys that change how the file is parsed: its columns may change, so choices about columns are dropped. */
+/**
+ * Keys that change how the file is parsed: its columns may change, so choices
+ * about columns are dropped.
+ */
 const LAYOUT = ["kind", "encoding", "delimiter", "header", "sheet"] as const;
 const PLACES = ["time", "entity", "x", "y", "event", "place_format", "crs"] as const;
 export type Chosen = Partial<Reading>;
@@ -160,7 +166,10 @@ export function feedName(file: string): string {
   return plain.slice(0, 63) || "feed";
 }
 
-/** What the feed cannot use of the file, or only in another form: sentences for the reader, worst first. */
+/**
+ * What the feed cannot use of the file, or only in another form: sentences
+ * for the reader, worst first.
+ */
 export function differences(
   { into, from, to, reading }: Pick<Inspection, "into" | "from" | "to" | "reading">,
   clock: (t: number) => string,

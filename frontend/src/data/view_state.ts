@@ -1,4 +1,7 @@
-/** The user's choices on the live page, and their form in the address: a link shows the same view to others. */
+/**
+ * The user's choices on the live page, and their form in the address: a link
+ * shows the same view to others.
+ */
 
 export interface ViewState {
   feed: string | null;
@@ -12,7 +15,10 @@ export interface ViewState {
   range: [number, number] | null;
   /** Time window of the timeline; null: it follows the feed's clock with length `span`. */
   window: [number, number] | null;
-  /** The instant that the page shows, within `window`; null is the present, or with a window its last instant. */
+  /**
+   * The instant that the page shows, within `window`; null is the present, or with
+   * a window its last instant.
+   */
   instant: number | null;
   /** Length of the window while it follows, in the feed's unit; null is the feed's default. */
   span: number | null;
@@ -77,7 +83,8 @@ export function toSearch(state: ViewState): string {
   if (state.detection !== null) at.set("detection", state.detection);
   if (state.range !== null) at.set("range", state.range.map(Math.round).join(SEPARATOR));
   if (state.window !== null) at.set("window", state.window.map(Math.round).join(SEPARATOR));
-  // Rounded up, as clocks show it: else the last instant of a second would be shown as another second by the link.
+  // Rounded up, as clocks show it: else the last instant of a second would be shown as
+  // another second by the link.
   if (state.instant !== null) at.set("t", String(Math.floor(state.instant)));
   if (state.span !== null) at.set("span", String(Math.round(state.span)));
   if (state.map !== null) at.set("at", [state.map.x, state.map.y, state.map.zoom].join(SEPARATOR));

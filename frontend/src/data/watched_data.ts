@@ -34,7 +34,9 @@ function limit(bounds: unknown, i: number): string {
   return typeof value === "number" || typeof value === "string" ? String(value) : "";
 }
 
-/** The keys of a document; empty fields are left out, so that the server reports them as missing. */
+/**
+ * The keys of a document; empty fields are left out, so that the server reports them as missing.
+ */
 export function writtenWatched({ place, region, ranges }: Watched): Record<string, unknown> {
   if (place === "ranges")
     return {

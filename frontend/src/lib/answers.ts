@@ -1,4 +1,7 @@
-/** What single calls of the API answer, typed and checked: counts, secrets shown once, lists for one dialog. Rows are in `shapes.ts`. */
+/**
+ * What single calls of the API answer, typed and checked: counts, secrets shown once, lists for one
+ * dialog. Rows are in `shapes.ts`.
+ */
 
 import { faultList } from "./api";
 import { boolean, dictionary, id, integer, isObject, list, nullable, number, object, oneOf, otherwise, record, string } from "./parse";

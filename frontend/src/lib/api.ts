@@ -25,7 +25,10 @@ export const placedFault = record({ pointer: otherwise(string, ""), message: str
 export type PlacedFault = ReturnType<typeof placedFault>;
 const ROOT = "/api/v1/";
 
-/** The page behind a link asked for data that it was not given. Not a fault of the reader: `fail` does not report it. */
+/**
+ * The page behind a link asked for data that it was not given. Not a fault of the reader:
+ * `fail` does not report it.
+ */
 export class NotShared extends ApiError {
   constructor() {
     super(403, [{ pointer: "", message: t("This is not part of what the link shows.") }]);
@@ -67,7 +70,10 @@ interface Options {
   signal?: AbortSignal;
 }
 
-/** One request for JSON. Throws ApiError for an answer of 400 or more, and with status 0 when the server cannot be reached. */
+/**
+ * One request for JSON. Throws ApiError for an answer of 400 or more, and with status 0 when the
+ * server cannot be reached.
+ */
 export async function call(path: string, options: Options = {}): Promise<unknown> {
   const given = documents?.get(path.split("?")[0]!);
   if (given !== undefined) return given;

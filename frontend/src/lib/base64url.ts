@@ -1,4 +1,6 @@
-/** Bytes as WebAuthn writes them in JSON: base64 with - and _ and no padding (RFC 4648, section 5). */
+/**
+ * Bytes as WebAuthn writes them in JSON: base64 with - and _ and no padding (RFC 4648, section 5).
+ */
 
 export function toBytes(text: string): Uint8Array<ArrayBuffer> {
   const plain = atob(text.replaceAll("-", "+").replaceAll("_", "/"));

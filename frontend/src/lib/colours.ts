@@ -71,7 +71,8 @@ const places = new Map<string, number>();
 /**
  * Gives each query of a feed a different colour, as far as there are colours.
  *
- * A query gets the index that its number hashes to, or the next free one: so it mostly keeps its colour when others change.
+ * A query gets the index that its number hashes to, or the next free one: so it mostly keeps its
+ * colour when others change.
  */
 export function spreadColours(ids: readonly string[]): void {
   const taken = new Set<number>();

@@ -7,8 +7,9 @@ export type Props = Record<string, Value>;
 const PROPERTIES = new Set(["value", "checked", "disabled", "selected", "indeterminate", "hidden", "open"]);
 
 /**
- * An element: keys beginning with "on" are listeners, `vars` sets CSS custom properties, the usual form properties are
- * set as properties, all others as attributes (left out if false, null or undefined).
+ * An element: keys beginning with "on" are listeners, `vars` sets CSS custom properties,
+ * the usual form properties are set as properties, all others as attributes (left out if
+ * false, null or undefined).
  */
 export function h<K extends keyof HTMLElementTagNameMap>(tag: K, props: Props = {}, ...children: Child[]): HTMLElementTagNameMap[K] {
   const element = document.createElement(tag);
@@ -114,7 +115,9 @@ export function isTyping(event: KeyboardEvent): boolean {
 /** This many characters at the end of a long name are always shown. */
 const END_CHARACTERS = 12;
 
-/** A name that is shortened in the middle if it is too long: names often differ only at their ends. */
+/**
+ * A name that is shortened in the middle if it is too long: names often differ only at their ends.
+ */
 export function longName(tag: "span" | "strong", name: string): HTMLElement {
   const head = Math.max(0, name.length - END_CHARACTERS);
   return h(

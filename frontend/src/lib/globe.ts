@@ -3,8 +3,8 @@
 import type { Feed } from "./shapes";
 
 /**
- * Longitudes of a geographic feed relative to the middle of its view: a feed in the Pacific is drawn in one piece, not cut
- * at the antimeridian.
+ * Longitudes of a geographic feed relative to the middle of its view: a feed in the Pacific is
+ * drawn in one piece, not cut at the antimeridian.
  */
 export function worldCopy(feed: Pick<Feed, "crs" | "view">): (x: number) => number {
   if (feed.crs === "planar") return (x) => x;

@@ -1,4 +1,7 @@
-/** One request at a time, sent after a pause; a newer one aborts the previous one and drops its result. */
+/**
+ * One request at a time, sent after a pause; a newer one aborts the previous
+ * one and drops its result.
+ */
 
 export class Latest<Asked extends unknown[] = []> {
   private timer: ReturnType<typeof setTimeout> | null = null;
@@ -38,7 +41,10 @@ export class Latest<Asked extends unknown[] = []> {
     this.timer = setTimeout(() => void this.now(...asked), wait);
   }
 
-  /** Waits for the newest result, at once if one is pending; a question that replaces it meanwhile is waited for, too. */
+  /**
+   * Waits for the newest result, at once if one is pending; a question that replaces it
+   * meanwhile is waited for, too.
+   */
   async settled(...asked: Asked): Promise<void> {
     while (this.isAsking) await this.now(...asked);
   }

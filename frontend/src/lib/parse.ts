@@ -1,4 +1,7 @@
-/** Parsers for data from outside: each takes an unknown value and returns it typed, or throws a ParseFault. */
+/**
+ * Parsers for data from outside: each takes an unknown value and returns it
+ * typed, or throws a ParseFault.
+ */
 
 export class ParseFault extends Error {
   constructor(
@@ -65,7 +68,10 @@ export function otherwise<T>(inner: Parser<T>, fallback: T): Parser<T> {
   return (value, path = "") => (value === null || value === undefined ? fallback : inner(value, path));
 }
 
-/** Paths are built only after a fault: building one for every value took a quarter of the time of a frame of alerts. */
+/**
+ * Paths are built only after a fault: building one for every value took a quarter of the
+ * time of a frame of alerts.
+ */
 function placed(fault: unknown, path: string, key: string | number): unknown {
   return fault instanceof ParseFault ? fault.within(`${path}/${key}`) : fault;
 }

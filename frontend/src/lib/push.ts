@@ -1,4 +1,7 @@
-/** This browser's subscription to push messages, with the reader's permission, under the server's key. */
+/**
+ * This browser's subscription to push messages, with the reader's
+ * permission, under the server's key.
+ */
 
 import { toBytes, toText } from "./base64url";
 import { t } from "./texts";

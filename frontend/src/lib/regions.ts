@@ -1,4 +1,7 @@
-/** Region documents of the specification: polygons, multipolygons, circles. Coordinates are [x, y]: longitude first. */
+/**
+ * Region documents of the specification: polygons, multipolygons, circles. Coordinates
+ * are [x, y]: longitude first.
+ */
 
 import { formatNumber, t, tn } from "./texts";
 
@@ -39,7 +42,10 @@ export function asGeometry(value: unknown): Geometry | null {
 /** Metres per degree of latitude on the sphere that Leaflet uses. */
 const DEGREE_M = 111_319.49;
 
-/** All rings of a region; a circle as a ring of `corners` points. On a geographic feed its radius is in metres. */
+/**
+ * All rings of a region; a circle as a ring of `corners` points. On a geographic
+ * feed its radius is in metres.
+ */
 export function rings(geometry: Geometry, geographic: boolean, corners = 64): Ring[] {
   if (isCircle(geometry)) return [circleRing(geometry, geographic, corners)];
   return geometry.type === "Polygon" ? geometry.coordinates : geometry.coordinates.flat();
@@ -93,7 +99,9 @@ export function bounds(geometry: Geometry, geographic: boolean): Box | null {
   return around(rings(geometry, geographic, 16).flat());
 }
 
-/** The outer ring of the first polygon without its closing point, as the coordinate table edits it. */
+/**
+ * The outer ring of the first polygon without its closing point, as the coordinate table edits it.
+ */
 export function openRing(geometry: Geometry): Ring {
   if (isCircle(geometry)) return [geometry.center];
   const ring = (geometry.type === "Polygon" ? geometry.coordinates[0] : geometry.coordinates[0]?.[0]) ?? [];
@@ -103,7 +111,10 @@ export function openRing(geometry: Geometry): Ring {
   return isClosed ? ring.slice(0, -1) : [...ring];
 }
 
-/** The geometry with the outer ring of its first polygon replaced; holes and other polygons are kept. */
+/**
+ * The geometry with the outer ring of its first polygon replaced; holes
+ * and other polygons are kept.
+ */
 export function withRing(geometry: PolygonDocument | MultiPolygonDocument, ring: Ring): Geometry {
   const first = ring[0];
   const closed: Ring = first === undefined ? [] : [...ring, [first[0], first[1]]];

@@ -3,7 +3,10 @@
 import type { Me } from "./shapes";
 import { t } from "./texts";
 
-/** Whether the reader may make queries and regions: everybody who is more than a viewer in some team. */
+/**
+ * Whether the reader may make queries and regions: everybody who is more
+ * than a viewer in some team.
+ */
 export function mayMake(reader: Pick<Me, "superuser" | "teams">): boolean {
   return reader.superuser || reader.teams.some(({ role }) => role !== "viewer");
 }

@@ -78,7 +78,10 @@ export const alert = record({
   acknowledged_by: nullable(string),
   acknowledged_at: nullable(moment),
   assignee: nullable(string),
-  /** The wall-clock time at which the alert's answer ended; null while it is open, and for answers without an end. */
+  /**
+   * The wall-clock time at which the alert's answer ended; null while it is open, and
+   * for answers without an end.
+   */
   over_at: nullable(moment),
   resolved_by: nullable(string),
   resolved_at: nullable(moment),

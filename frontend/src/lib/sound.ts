@@ -1,4 +1,7 @@
-/** Sounds of new alerts by severity: only if the reader chose them, and only after a click or key, as browsers require. */
+/**
+ * Sounds of new alerts by severity: only if the reader chose them, and only after a click or
+ * key, as browsers require.
+ */
 
 import { SEVERITIES, type Severity } from "./shapes";
 import { soundFrom } from "./preferences";
@@ -23,7 +26,10 @@ const APART_MS = 2_000;
 let context: AudioContext | null = null;
 let last: { severity: Severity; at: number } | null = null;
 
-/** Whether an alert makes a sound now: severe enough, and not suppressed by a recent one. Times in milliseconds. */
+/**
+ * Whether an alert makes a sound now: severe enough, and not suppressed by a recent
+ * one. Times in milliseconds.
+ */
 export function isHeard(
   severity: Severity,
   from: Severity | null,

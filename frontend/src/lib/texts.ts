@@ -25,7 +25,10 @@ export function t(text: string, values: Values = {}): string {
   return filled(catalogue?.texts[text]?.[0] ?? text, values);
 }
 
-/** A text about `count` things: `one` for a single one, else `other`; `{count}` is replaced by the number. */
+/**
+ * A text about `count` things: `one` for a single one, else `other`; `{count}`
+ * is replaced by the number.
+ */
 export function tn(one: string, other: string, count: number, values: Values = {}): string {
   const forms = catalogue?.texts[one];
   const text = forms === undefined ? (count === 1 ? one : other) : (forms[catalogue!.form(count)] ?? other);

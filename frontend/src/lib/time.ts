@@ -1,4 +1,7 @@
-/** Times and spans in a feed's unit, formatted for readers. `ms` feeds count milliseconds since 1970 UTC, others ticks. */
+/**
+ * Times and spans in a feed's unit, formatted for readers. `ms` feeds count milliseconds
+ * since 1970 UTC, others ticks.
+ */
 
 import { formatNumber, language, t, tn } from "./texts";
 
@@ -55,7 +58,10 @@ export function toWall(t: number, zone: Zone): string {
   return `${String(f.y).padStart(4, "0")}-${two(f.mo + 1)}-${two(f.d)}T${two(f.h)}:${two(f.mi)}:${two(f.s)}`;
 }
 
-/** The instant at which clocks of the zone show this; the earlier one of two; null for an invalid date or time. */
+/**
+ * The instant at which clocks of the zone show this; the earlier one of two; null
+ * for an invalid date or time.
+ */
 export function fromWall(text: string, zone: Zone): number | null {
   const wall = Date.parse(`${text}Z`);
   if (!/^\d{4,6}-\d\d-\d\dT\d\d:\d\d/.test(text) || Number.isNaN(wall)) return null;
@@ -110,7 +116,10 @@ export function formatAgo(at: number, now: number): string {
 
 const DURATION = /^P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?$/;
 
-/** An ISO 8601 duration of days to seconds, or a plain number, in the unit of the feed; null if it is neither. */
+/**
+ * An ISO 8601 duration of days to seconds, or a plain number, in the unit of the
+ * feed; null if it is neither.
+ */
 export function parseDuration(text: string | number): number | null {
   if (typeof text === "number") return text;
   if (/^\d+$/.test(text)) return Number(text);
@@ -145,7 +154,10 @@ export function axisLabel(t: number, step: number, unit: TimeUnit, zone: Zone): 
 
 const formats = new Map<string, Intl.DateTimeFormat>();
 
-/** The offset of the zone at `t`, in milliseconds: added to UTC it puts round hours on ticks of the axis. */
+/**
+ * The offset of the zone at `t`, in milliseconds: added to UTC it puts round
+ * hours on ticks of the axis.
+ */
 export function zoneOffset(t: number, unit: TimeUnit, zone: Zone): number {
   if (unit === "ticks" || zone === "UTC") return 0;
   if (zone === "local") return -new Date(t).getTimezoneOffset() * 60_000;

@@ -39,7 +39,10 @@ export function atOnce(zone: string): Timing {
   };
 }
 
-/** "quiet 22:00 to 06:00 · a digest every hour · one message by entity in 30 min"; "" if nothing is delayed. */
+/**
+ * "quiet 22:00 to 06:00 · a digest every hour · one message by entity in 30 min";
+ * "" if nothing is delayed.
+ */
 export function timingWords(timing: Timing): string {
   const quiet =
     timing.quiet_from === null || timing.quiet_until === null

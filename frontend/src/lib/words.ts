@@ -23,7 +23,10 @@ export function capitalised(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-/** "person-1 and person-2: greeting". Without entities only the kind; an entity in several roles is named once. */
+/**
+ * "person-1 and person-2: greeting". Without entities only the kind; an entity in
+ * several roles is named once.
+ */
 export function answerTitle(entities: readonly string[], kind: string): string {
   return entities.length === 0 ? kindName(kind) : `${[...new Set(entities)].join(t(" and "))}: ${inSentence(kindName(kind))}`;
 }

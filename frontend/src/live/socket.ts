@@ -1,14 +1,22 @@
-/** The live socket: opens, reconnects with jitter, and reports its state. `frames.ts` handles its content. */
+/**
+ * The live socket: opens, reconnects with jitter, and reports its state.
+ * `frames.ts` handles its content.
+ */
 
 import { type ClientMessage, type Frame, parseFrame } from "./frames";
 
-/** `refused`: not logged in any more; `forbidden`: the feed is not, or no longer, shared with the reader. */
+/**
+ * `refused`: not logged in any more; `forbidden`: the feed is not, or no
+ * longer, shared with the reader.
+ */
 export type ConnectionState = "connecting" | "open" | "reconnecting" | "refused" | "forbidden";
 
 export interface SocketOptions {
   url: string;
   onFrame: (frame: Frame) => void;
-  /** Called after each connection is open; subscribe here with `since`, so that no change is missed. */
+  /**
+   * Called after each connection is open; subscribe here with `since`, so that no change is missed.
+   */
   onOpen: () => void;
   onState: (state: ConnectionState, retryMs: number) => void;
   /** An invalid frame: the connection's state can no longer be trusted, so it is reopened. */
@@ -19,9 +27,15 @@ export interface SocketOptions {
 
 const FIRST_MS = 400;
 const MOST_MS = 15_000;
-/** Without a frame for this long the connection counts as dead: the server sends a status every few seconds. */
+/**
+ * Without a frame for this long the connection counts as dead: the server sends a
+ * status every few seconds.
+ */
 const SILENCE_MS = 40_000;
-/** The server stops: all its pages have to reconnect, beginning with the wait of this attempt (1.6 to 3.2 s). */
+/**
+ * The server stops: all its pages have to reconnect, beginning with the wait of
+ * this attempt (1.6 to 3.2 s).
+ */
 const RESTARTING = 4503;
 const RESTARTING_ATTEMPT = 3;
 const CLOSED_FOR_GOOD = new Map<number, ConnectionState>([
@@ -29,7 +43,10 @@ const CLOSED_FOR_GOOD = new Map<number, ConnectionState>([
   [4403, "forbidden"],
 ]);
 
-/** The wait before attempt `attempt` (from 0): half fixed, half random, so that a restart does not cause a stampede. */
+/**
+ * The wait before attempt `attempt` (from 0): half fixed, half random, so that a restart
+ * does not cause a stampede.
+ */
 export function backoff(attempt: number, random: () => number): number {
   const most = Math.min(MOST_MS, FIRST_MS * 2 ** attempt);
   return most / 2 + (most / 2) * random();

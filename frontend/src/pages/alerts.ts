@@ -37,7 +37,8 @@ const KEYS: [string, string][] = [
   ["?", t("These keys")],
 ];
 
-// In three tasks: as one, evaluating the modules and building the page takes 25 ms in a browser with a cold cache.
+// In three tasks: as one, evaluating the modules and building the page takes 25 ms in a
+// browser with a cold cache.
 await nextTask();
 const shell = openShell();
 let view = viewFrom(location.search);
@@ -262,7 +263,10 @@ function take(row: Alert): void {
   refreshAlertCount();
 }
 
-/** An alert that is opened from the list is one step forward: the browser's way back leads to the list. */
+/**
+ * An alert that is opened from the list is one step forward: the browser's
+ * way back leads to the list.
+ */
 function select(id: string | null): void {
   const before = open;
   turnTo(id);
@@ -300,9 +304,14 @@ function follow(): void {
   history.replaceState(history.state, "", address());
 }
 
-/** Changes of alerts arrive in the frames of their feed; one socket subscribes to all visible feeds. */
+/**
+ * Changes of alerts arrive in the frames of their feed; one socket subscribes to all visible feeds.
+ */
 function liveSocket(): LiveSocket {
-  /** By feed: the number of the last change on this page. The rows were loaded after these numbers, so no change is missed. */
+  /**
+   * By feed: the number of the last change on this page. The rows were loaded after these
+   * numbers, so no change is missed.
+   */
   const last = new Map(Object.entries(dictionary(integer)(shell.data["outbox"], "/outbox")));
   const subscribe = (feed: string): void => {
     const since = last.get(feed) ?? null;
@@ -382,7 +391,8 @@ table.all.addEventListener("change", () => {
   show();
 });
 panel.addEventListener("pointerleave", () => {
-  // Rows that no longer match are removed when the pointer leaves them; new ones wait for the button.
+  // Rows that no longer match are removed when the pointer leaves them; new
+  // ones wait for the button.
   if (rows.isHeld && rows.waitingCount === 0) release();
 });
 setInterval(() => showSoon(), 30_000);

@@ -97,7 +97,10 @@ function show(): void {
   );
 }
 
-/** One page of entries: the newest that match the filters, or those after `older`. Responses to earlier requests are dropped. */
+/**
+ * One page of entries: the newest that match the filters, or those after `older`. Responses to
+ * earlier requests are dropped.
+ */
 async function load(older: string | null = null): Promise<void> {
   const mine = ++asked;
   try {

@@ -91,7 +91,10 @@ async function load(): Promise<void> {
   }
 }
 
-/** The parts that depend on the span, which ends with the entity's last report or, without one, with the newest row of the feed. */
+/**
+ * The parts that depend on the span, which ends with the entity's last report or, without one, with
+ * the newest row of the feed.
+ */
 async function loadSpan(last: number | null): Promise<void> {
   const from = last === null ? null : last - Number(span.value);
   const visited = (await get(address(`feeds/${feed.name}/profile`, { id: entity, from }), profileParser)).visited;

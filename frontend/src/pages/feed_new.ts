@@ -330,7 +330,8 @@ function feedSettings(row: Upload): Settings {
     orderField.hidden = now.checked;
     showLateness();
   };
-  // Answers wait for late rows: if the rows are ordered by time, the end of the file would get no answers.
+  // Answers wait for late rows: if the rows are ordered by time, the end of the
+  // file would get no answers.
   const showLateness = (): void => {
     if (seen === null) return;
     const isSorted = history.checked && ordered.checked;

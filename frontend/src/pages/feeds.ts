@@ -17,7 +17,10 @@ import { samplesView } from "../views/wizard/samples_view";
 import { formatCompact, t } from "../lib/texts";
 
 const EVERY_MS = 3000;
-/** Points of a chart: half an hour of stored measurements (one per ten seconds), then one per refresh. */
+/**
+ * Points of a chart: half an hour of stored measurements (one per ten
+ * seconds), then one per refresh.
+ */
 const KEPT = 800;
 const shell = openShell();
 /** Teams for which the reader may create feeds and jobs. */
@@ -176,7 +179,9 @@ async function removeJob(row: Job): Promise<void> {
   await refresh();
 }
 
-/** A control that moves the feed to another job that may evaluate it; null if there is no choice. */
+/**
+ * A control that moves the feed to another job that may evaluate it; null if there is no choice.
+ */
 function jobChoice(row: FeedStatus): HTMLSelectElement | null {
   const possible = jobs.filter(({ team }) => team === null || team.id === row.team?.id);
   const present = row.head?.job ?? null;

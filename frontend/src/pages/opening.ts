@@ -1,4 +1,7 @@
-/** Takes the secret of a link from the fragment, removes it from the address, and sends it in a body. */
+/**
+ * Takes the secret of a link from the fragment, removes it from the
+ * address, and sends it in a body.
+ */
 
 import "../styles/main.css";
 import { secretOf } from "../lib/secret_links";

@@ -156,7 +156,10 @@ function isWholeFeed(): boolean {
   return search.value.trim() === "" && tagSelect.value === "" && !mine.checked;
 }
 
-/** Switches everything that the list shows of one feed, at once; without a search including rows of the feed not listed yet. */
+/**
+ * Switches everything that the list shows of one feed, at once; without a search including rows
+ * of the feed not listed yet.
+ */
 async function removeShown(): Promise<void> {
   const feed = feedSelect.value;
   const which = isWholeFeed() ? { feed, partial: true } : { feed, partial: true, ids: chosen().map((row) => Number(row.id)) };

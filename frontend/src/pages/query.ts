@@ -53,7 +53,10 @@ const SLOW_CHECK_MS = 700;
 /** Hovering over many answers in passing fetches nothing. */
 const POINTED_AT_MS = 120;
 const FEED_FIELD = "query-feed";
-/** `?from=file`: one query for each region of a file. The form then edits their template, for families that watch one region. */
+/**
+ * `?from=file`: one query for each region of a file. The form then edits their template, for
+ * families that watch one region.
+ */
 const isBulk = stored === null && parameters.get("from") === "file";
 const offered = questionsOf(isBulk ? families.filter(hasRegion) : families);
 /** Replaces the file's regions while the template is checked. */
@@ -95,7 +98,10 @@ class QueryPage {
     id: "save-query",
     onClick: () => void this.store(),
   });
-  /** Faults are shown at their fields once the reader has tried to continue; before that only as a list of what is missing. */
+  /**
+   * Faults are shown at their fields once the reader has tried to continue; before that only as
+   * a list of what is missing.
+   */
   private isTried = stored !== null;
   /** The reader has entered something that is not stored: leaving the page asks first. */
   private isEdited = false;
@@ -271,7 +277,7 @@ class QueryPage {
     );
   }
 
-  /** All answers as dots at their last events; the selected one with its events and the tracks of its entities. */
+  /** Answers as dots at their last events; the selected one with its events and tracks. */
   private showAnswers(rows: Detection[], what: "all" | "pointed at" | "chosen", now: number): void {
     this.explained.drop();
     this.map.element.style.setProperty("--swatch", queryColour("preview"));
@@ -323,7 +329,7 @@ class QueryPage {
     return field;
   }
 
-  /** The feed has other columns for this query now: its editor is created again with the same document. */
+  /** The feed has other columns now: the editor is created again with the same document. */
   private async widened(): Promise<void> {
     await this.open(this.written(), this.derive ?? undefined);
     this.changed();

@@ -1,4 +1,7 @@
-/** One region: who is inside, who entered and left, how long they stayed, and the queries that use it. */
+/**
+ * One region: who is inside, who entered and left, how long they stayed,
+ * and the queries that use it.
+ */
 
 import { activity as activityParser, type Activity } from "../data/entity_page_data";
 import { region as regionParser } from "../lib/shapes";

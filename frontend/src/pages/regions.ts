@@ -198,7 +198,10 @@ class RegionsPage {
     this.showCard();
   }
 
-  /** A rectangle in the middle of the map, its corners as numbers: for keyboards, and where numbers are known. */
+  /**
+   * A rectangle in the middle of the map, its corners as numbers: for keyboards,
+   * and where numbers are known.
+   */
   private async begin(): Promise<void> {
     if (!(await this.mayDiscard())) return;
     this.select(null);
@@ -341,8 +344,9 @@ class RegionsPage {
   }
 
   /**
-   * What to import of a file; if some of it is refused, stored already, or gets another name, the reader chooses. Null: nothing.
-   * A file of which all is refused is sent, for the server to say why.
+   * What to import of a file; if some of it is refused, stored already, or gets another
+   * name, the reader chooses. Null: nothing. A file of which all is refused is sent,
+   * for the server to say why.
    */
   private async askedAbout(form: FormData): Promise<ImportChoice | null> {
     form.append("dry_run", "true");

@@ -1,4 +1,7 @@
-/** The live view behind a link: read-only, of one feed, with the data that the page contains and the frames of its socket. */
+/**
+ * The live view behind a link: read-only, of one feed, with the data that the page contains and
+ * the frames of its socket.
+ */
 
 import { t } from "../lib/texts";
 import "../styles/main.css";

@@ -37,7 +37,9 @@ export class AlertDetailView {
   readonly element = h("section", { class: "panel alert-detail", "aria-label": t("Alert"), tabindex: -1 });
   /** The open alert as the page knows it now. */
   private shown: Alert | null = null;
-  /** Drops responses about an alert that was closed or loaded again. News of the same state do not. */
+  /**
+   * Drops responses about an alert that was closed or loaded again. News of the same state do not.
+   */
   private loads = 0;
   private readonly zone: Zone;
   private readonly field = h("textarea", {
@@ -101,7 +103,10 @@ export class AlertDetailView {
     if (this.shown?.id === alert.id) void this.load(alert);
   }
 
-  /** News of an alert: if it is open, and someone decided or its answer ended, it is shown anew. What the reader typed stays. */
+  /**
+   * News of an alert: if it is open, and someone decided or its answer ended, it is shown anew.
+   * What the reader typed stays.
+   */
   changed(alert: Alert): void {
     const before = this.shown;
     if (before?.id !== alert.id) return;
@@ -138,7 +143,8 @@ export class AlertDetailView {
         h("div", { class: "skeleton" }),
       ),
     );
-    // By keyboard, what can be done with the alert follows; keys do not end in a row that is drawn again.
+    // By keyboard, what can be done with the alert follows; keys do not end in
+    // a row that is drawn again.
     this.element.focus({ preventScroll: true });
     mapView().catch(() => {
       // The request below says that the server cannot be reached.

@@ -178,7 +178,10 @@ function rowPx(): number {
   return isNarrow.matches ? CARD_PX : ROW_PX;
 }
 
-/** Sets the children in this order. Those in place are not touched: the browser lays out moved elements again. */
+/**
+ * Sets the children in this order. Those in place are not touched: the browser lays
+ * out moved elements again.
+ */
 function place(parent: HTMLElement, children: readonly HTMLElement[]): void {
   const kept = new Set<Element>(children);
   for (const one of [...parent.children]) if (!kept.has(one)) one.remove();

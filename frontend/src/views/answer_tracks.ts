@@ -26,7 +26,10 @@ export async function fetchTracks(
   return answer.tracks;
 }
 
-/** Shows one answer: its events numbered in order, the tracks of its entities, and the distance of an encounter. */
+/**
+ * Shows one answer: its events numbered in order, the tracks of its entities, and the
+ * distance of an encounter.
+ */
 export async function explainAnswer(
   { tracks }: FeedMap,
   rows: readonly Detection[],

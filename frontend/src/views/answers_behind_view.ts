@@ -1,4 +1,7 @@
-/** The upstream answers from which an answer was derived; each leads to its own upstream answers, and so to the rows. */
+/**
+ * The upstream answers from which an answer was derived; each leads to its own upstream
+ * answers, and so to the rows.
+ */
 
 import { t } from "../lib/texts";
 import { orderedEvidence } from "../data/evidence";

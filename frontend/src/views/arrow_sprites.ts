@@ -1,6 +1,7 @@
 /**
- * Arrows drawn once for each direction and then copied: a thousand copies cost as much as the outline of fifty. Without a graphics
- * card (measured in bench/playback.py), 2,000 outlines with a halo take 36 ms of each frame and their copies 4.
+ * Arrows drawn once for each direction and then copied: a thousand copies cost as much as the
+ * outline of fifty. Without a graphics card (measured in bench/playback.py), 2,000 outlines with a
+ * halo take 36 ms of each frame and their copies 4.
  */
 
 import { body } from "./canvas_marks";
@@ -21,7 +22,10 @@ const [HALO_PX, ROOM_PX] = [2, 2];
 /** The maximum of colours; beyond it the atlases are emptied. */
 const MOST_STYLES = 128;
 
-/** Sprites in one row: the directions clockwise from the right, then the dot for entities that stand still. */
+/**
+ * Sprites in one row: the directions clockwise from the right, then the dot for
+ * entities that stand still.
+ */
 class Atlas {
   private readonly canvas = document.createElement("canvas");
   /** Pixels of the canvas. */
@@ -64,7 +68,10 @@ class Atlas {
 
 const atlases = new Map<string, Atlas>();
 
-/** The arrows of a style, to be copied to positions (CSS pixels); `heading` in radians, NaN for entities that stand still. */
+/**
+ * The arrows of a style, to be copied to positions (CSS pixels); `heading` in radians, NaN for
+ * entities that stand still.
+ */
 export function arrows(style: ArrowStyle): Atlas {
   const key = `${style.colour} ${style.halo ?? ""} ${style.size} ${style.ratio}`;
   let found = atlases.get(key);

@@ -61,7 +61,10 @@ function layerOf(map: BaseMap): Layer {
   return overBundled((group) => group.addLayer(L.tileLayer(tiles, { attribution, ...zooms, bounds: within, ...ABOVE })));
 }
 
-/** The map of another server. Where it has no pictures, coastlines are shown; a message says so if it has none at all. */
+/**
+ * The map of another server. Where it has no pictures, coastlines are shown; a message says
+ * so if it has none at all.
+ */
 function ofServer(name: string, layer: L.TileLayer): Layer {
   const group = L.layerGroup([layer]);
   let pictures = 0;

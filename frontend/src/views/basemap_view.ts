@@ -1,4 +1,7 @@
-/** Bundled coastlines and borders of Natural Earth: drawn as tiles on canvases, so that Leaflet keeps and moves them. */
+/**
+ * Bundled coastlines and borders of Natural Earth: drawn as tiles on canvases, so that
+ * Leaflet keeps and moves them.
+ */
 
 import * as L from "leaflet";
 import geojsonvt from "geojson-vt";

@@ -1,4 +1,7 @@
-/** One decision about many alerts: those selected one by one, or all that match, which the server handles in chunks. */
+/**
+ * One decision about many alerts: those selected one by one, or all that match, which the
+ * server handles in chunks.
+ */
 
 import { t, tn } from "../lib/texts";
 import { post } from "../lib/api";

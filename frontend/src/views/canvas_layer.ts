@@ -1,9 +1,10 @@
 /**
- * A Leaflet layer with one canvas over the map's window and a margin around it, drawn by the subclass.
+ * A Leaflet layer with one canvas over the map's window and a margin around
+ * it, drawn by the subclass.
  *
- * Positions are kept in base coordinates (the map's pixels at zoom 0), so that a frame costs one multiplication and one
- * subtraction per point, without allocating objects. While the map is dragged its pane moves the canvas along;
- * it is redrawn only if the window leaves the margin.
+ * Positions are kept in base coordinates (the map's pixels at zoom 0), so that a frame costs one
+ * multiplication and one subtraction per point, without allocating objects. While the map is
+ * dragged its pane moves the canvas along; it is redrawn only if the window leaves the margin.
  */
 
 import * as L from "leaflet";
@@ -24,7 +25,10 @@ interface AnimatedMap extends L.Map {
 
 export type Project = (x: number, y: number) => [number, number];
 
-/** Base coordinates of a position; geographic as Leaflet's EPSG:3857, on the world copy that `near` chooses; planar as L.CRS.Simple. */
+/**
+ * Base coordinates of a position; geographic as Leaflet's EPSG:3857, on the world copy that `near`
+ * chooses; planar as L.CRS.Simple.
+ */
 export function projection(crs: "geographic" | "planar", near: (lng: number) => number): Project {
   if (crs === "planar") return (x, y) => [x, -y];
   return (lng, lat) => {
@@ -144,7 +148,10 @@ export abstract class CanvasLayer extends L.Layer {
   }
 }
 
-/** A layer with a second canvas over its first: for the few things that change while the many below do not. */
+/**
+ * A layer with a second canvas over its first: for the few things that change
+ * while the many below do not.
+ */
 export abstract class FrontedLayer extends CanvasLayer {
   protected abstract readonly front: CanvasLayer;
 

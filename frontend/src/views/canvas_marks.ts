@@ -1,4 +1,6 @@
-/** Marks that several canvases draw: the time axis, open intervals, instants, texts that must fit. */
+/**
+ * Marks that several canvases draw: the time axis, open intervals, instants, texts that must fit.
+ */
 
 import { axisLabel, axisStep, zoneOffset, type TimeUnit, type Zone } from "../lib/time";
 
@@ -128,7 +130,10 @@ export function clippedText(context: CanvasRenderingContext2D, text: string, x: 
   context.fillText(`${text.slice(0, end)}…`, x, y);
 }
 
-/** A chevron that points along `heading`; a dot for entities that stand still or reported only once (NaN). Appended to the path. */
+/**
+ * A chevron that points along `heading`; a dot for entities that stand still or reported only once
+ * (NaN). Appended to the path.
+ */
 export function body(context: CanvasRenderingContext2D, x: number, y: number, heading: number, r: number): void {
   if (Number.isNaN(heading)) {
     context.moveTo(x + r * 0.62, y);

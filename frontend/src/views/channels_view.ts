@@ -1,4 +1,7 @@
-/** The reader's visible channels: each can be tested, inspected, edited, given a new secret and removed. */
+/**
+ * The reader's visible channels: each can be tested, inspected, edited, given
+ * a new secret and removed.
+ */
 
 import { addressWords } from "../data/channel_data";
 import { timingWords } from "../lib/timing";

@@ -8,7 +8,10 @@ export class CoordinateTableView {
   readonly element = h("div", { class: "stack" });
   private geometry: Geometry | null = null;
 
-  /** `names` are the headings of the two columns: longitude and latitude, or x and y. A new shape begins in the middle of `shownBox`. */
+  /**
+   * `names` are the headings of the two columns: longitude and latitude, or x and y. A new shape
+   * begins in the middle of `shownBox`.
+   */
   constructor(
     private readonly names: [string, string],
     private readonly radiusUnit: string,

@@ -12,7 +12,10 @@ const [WIDTH, HEIGHT, EDGE] = [190, 52, 2];
 export interface CountLineOptions {
   feed: Feed;
   zone: Zone;
-  /** The query's condition on the count: its level is drawn as a line, times at which it holds are highlighted. */
+  /**
+   * The query's condition on the count: its level is drawn as a line, times at which
+   * it holds are highlighted.
+   */
   asked: Pick<OccupancyEntries, "counting" | "count">;
 }
 

@@ -43,7 +43,9 @@ export class CountOnMap {
     this.tooltip.remove();
   }
 
-  /** Removes the line for answers of other families. The old line stays until the new one is loaded. */
+  /**
+   * Removes the line for answers of other families. The old line stays until the new one is loaded.
+   */
   async show({ query, specification, geometries, start, end }: CountedStretch, signal: AbortSignal): Promise<void> {
     const { feed, zone, feedMap } = this;
     if (specification === undefined || familyOf(specification["family"])?.detail !== "count") return;

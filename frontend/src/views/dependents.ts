@@ -7,8 +7,8 @@ import { t } from "../lib/texts";
 const POINTER = "/stop_dependents";
 
 /**
- * Sends; if the server names queries that would stop, asks, and sends again with the consent. Null if the reader
- * cancels.
+ * Sends; if the server names queries that would stop, asks, and sends again with the consent.
+ * Null if the reader cancels.
  */
 export async function unlessOthersStop<T>(send: (stopDependents: boolean) => Promise<T>, action: string): Promise<T | null> {
   try {

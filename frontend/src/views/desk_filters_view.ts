@@ -171,7 +171,10 @@ export class DeskFiltersView {
     this.onChange(view);
   }
 
-  /** Names of queries, regions and team mates: hundreds of documents, loaded when a list of them becomes visible or the view names one. */
+  /**
+   * Names of queries, regions and team mates: hundreds of documents, loaded when a list of them
+   * becomes visible or the view names one.
+   */
   private needNames(): void {
     if (this.areNamesAsked) return;
     this.areNamesAsked = true;
@@ -282,7 +285,10 @@ function momentOf(wall: string, zone: Zone): string {
   return at === null ? "" : new Date(at).toISOString();
 }
 
-/** Adds an option for a value that the list does not contain (yet): the address may name it before the list is loaded. */
+/**
+ * Adds an option for a value that the list does not contain (yet): the address may name it
+ * before the list is loaded.
+ */
 function pick(control: HTMLSelectElement, value: string): void {
   if (![...control.options].some((option) => option.value === value)) control.append(h("option", { value }, value));
   control.value = value;

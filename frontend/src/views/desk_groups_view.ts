@@ -1,4 +1,6 @@
-/** A flood in a few rows: each group with its count and a strip of the opening times of its alerts. */
+/**
+ * A flood in a few rows: each group with its count and a strip of the opening times of its alerts.
+ */
 
 import { t } from "../lib/texts";
 import { type AlertGroup } from "../lib/shapes";

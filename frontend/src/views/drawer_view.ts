@@ -231,7 +231,10 @@ const BEHIND = {
   end: t("Rules behind its end"),
 } as const;
 
-/** Links to the rules, tried on the stretch that led to the answer; null for other families, whose answers list their events. */
+/**
+ * Links to the rules, tried on the stretch that led to the answer; null for other families, whose
+ * answers list their events.
+ */
 export function rulesBehind(
   query: string,
   { version, specification }: QueryVersion,

@@ -1,4 +1,7 @@
-/** All entities of a feed on one canvas: arrows along their heading, short trails, selected ones in front. */
+/**
+ * All entities of a feed on one canvas: arrows along their heading, short
+ * trails, selected ones in front.
+ */
 
 import * as L from "leaflet";
 import { gathered, type Cluster, type Grouping } from "../data/clusters";
@@ -8,7 +11,10 @@ import { CanvasLayer, type CanvasFrame } from "./canvas_layer";
 import { arrows } from "./arrow_sprites";
 import { body, FONT, haloText } from "./canvas_marks";
 
-/** Above this many entities in the window trails would hide more than they show, and cost more than all the rest. */
+/**
+ * Above this many entities in the window trails would hide more than they show, and
+ * cost more than all the rest.
+ */
 const MOST_TRAILS = 2500;
 const TRAILS_AT_ONCE = 20;
 /** Above this many an entity is drawn as a dot instead of an arrow. */
@@ -166,7 +172,8 @@ export class EntityLayer extends CanvasLayer {
   private trails({ context, k, ox, oy }: CanvasFrame, visible: Int32Array, alpha: number): void {
     context.globalAlpha = alpha;
     context.strokeStyle = this.colours.trail;
-    // 2,000 trails without a graphics card: in chunks and one pixel wide 4 ms; wider 33 ms; all in one path 60 ms.
+    // 2,000 trails without a graphics card: in chunks and one pixel wide 4 ms; wider 33
+    // ms; all in one path 60 ms.
     context.lineWidth = 1;
     for (let from = 0; from < visible.length; from += TRAILS_AT_ONCE) {
       context.beginPath();
@@ -245,7 +252,8 @@ export class EntityLayer extends CanvasLayer {
     const i = this.data.indexOf(id);
     if (i === null) return;
     const isHere = this.data.presence(i) === "here";
-    // Entities of an answer that left are shown by their tracks; selected ones stay at their last position.
+    // Entities of an answer that left are shown by their tracks; selected ones
+    // stay at their last position.
     if (!isHere && !this.selected.has(id)) return;
     const x = this.data.px[i]! * k - ox;
     const y = this.data.py[i]! * k - oy;
@@ -288,7 +296,10 @@ export class EntityLayer extends CanvasLayer {
     return found === undefined ? null : { ...found, ids: found.members.map((i) => this.data.ids[i]!) };
   }
 
-  /** The entity nearest to a point of the map's window (CSS pixels), at most 12 away; without those drawn as clusters. */
+  /**
+   * The entity nearest to a point of the map's window (CSS pixels), at most 12 away;
+   * without those drawn as clusters.
+   */
   entityAt(x: number, y: number): string | null {
     const frame = this.frame();
     this.refreshGrid(frame);

@@ -1,4 +1,6 @@
-/** The events of an answer, over everything else on the map: numbered, labelled, joined in order. */
+/**
+ * The events of an answer, over everything else on the map: numbered, labelled, joined in order.
+ */
 
 import { freeSide, marksOf, numbersText, type Box, type EvidencePoint, type Mark, type Note } from "../data/evidence";
 import { token } from "../lib/colours";
@@ -118,7 +120,10 @@ export class EvidenceLayer extends CanvasLayer {
   }
 }
 
-/** The box of a mark `w` wide with its halo. A name at the same point keeps this distance, so that the other sides stay free. */
+/**
+ * The box of a mark `w` wide with its halo. A name at the same point keeps this distance, so that
+ * the other sides stay free.
+ */
 function around(x: number, y: number, w: number): Box {
   return { x: x - w / 2 - 2, y: y - MARK_PX - 2, w: w + 4, h: MARK_PX * 2 + 4 };
 }

@@ -1,4 +1,7 @@
-/** Faults beside the fields they belong to: the element whose `data-pointer` is the longest prefix of the fault's pointer. */
+/**
+ * Faults beside the fields they belong to: the element whose `data-pointer` is the longest
+ * prefix of the fault's pointer.
+ */
 
 import type { Fault } from "../lib/api";
 import { h, icon } from "../lib/dom";

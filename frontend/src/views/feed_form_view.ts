@@ -82,7 +82,10 @@ export function openNewFeed(teams: readonly Team[], done: () => void): void {
   );
 }
 
-/** The settings of a feed that can change at any time. `teams`: those with which its owner may share it. */
+/**
+ * The settings of a feed that can change at any time. `teams`: those with
+ * which its owner may share it.
+ */
 export function openFeedSettings(feed: FeedStatus, teams: readonly Team[], done: () => void): void {
   const title = input("feed-title", { maxlength: 100, value: feed.title });
   const retention = input("feed-retention", { inputmode: "numeric", value: String(feed.retention_hours) });
@@ -202,7 +205,10 @@ async function removeFeed(feed: FeedStatus): Promise<void> {
   }
 }
 
-/** The limit for rows ahead of the clock: the default of the clock (new feeds only), a number, or unlimited. */
+/**
+ * The limit for rows ahead of the clock: the default of the clock (new feeds
+ * only), a number, or unlimited.
+ */
 class Guard {
   readonly element: HTMLElement;
   private readonly choice: HTMLSelectElement;

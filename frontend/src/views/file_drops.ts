@@ -17,7 +17,10 @@ export function acceptFiles(place: EventTarget, take: (files: File[]) => void, m
   }
 }
 
-/** Without this, the browser leaves the page for a file that is dropped beside the places that take files. */
+/**
+ * Without this, the browser leaves the page for a file that is dropped beside
+ * the places that take files.
+ */
 export function refuseStrayFiles(page: EventTarget): void {
   for (const kind of ["dragover", "drop"] as const) {
     page.addEventListener(kind, (dropped) => {

@@ -1,4 +1,7 @@
-/** A grid of counts as a heat map below the entities: transparent for zero, strongest for the greatest count. */
+/**
+ * A grid of counts as a heat map below the entities: transparent for zero,
+ * strongest for the greatest count.
+ */
 
 import { strength } from "../data/density_data";
 import { CanvasLayer, type CanvasFrame, type Project } from "./canvas_layer";

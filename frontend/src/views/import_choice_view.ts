@@ -1,4 +1,7 @@
-/** Before a file of regions is stored: which of them are refused or stored already, and which would get another name. */
+/**
+ * Before a file of regions is stored: which of them are refused or stored already, and
+ * which would get another name.
+ */
 
 import type { Fault } from "../lib/api";
 import { button, h } from "../lib/dom";

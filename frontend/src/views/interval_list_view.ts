@@ -1,4 +1,6 @@
-/** The timeline as a table: the same intervals, the same selection, for keyboard and screen reader. */
+/**
+ * The timeline as a table: the same intervals, the same selection, for keyboard and screen reader.
+ */
 
 import { t } from "../lib/texts";
 import type { Interval } from "../data/interval";
@@ -80,7 +82,8 @@ export class IntervalListView {
     const length = interval.isMark ? "–" : span;
     return h(
       "tr",
-      // Listens to pointer moves, not enters: rows that scroll under a resting pointer are not hovered.
+      // Listens to pointer moves, not enters: rows that scroll under a
+      // resting pointer are not hovered.
       {
         class: `clickable ${interval.isRetracted ? "withdrawn" : ""}`,
         "aria-selected": String(isSelected),

@@ -1,4 +1,7 @@
-/** The live page of one feed: map over timeline, panels beside, all linked with each other. The parts are in `live/`. */
+/**
+ * The live page of one feed: map over timeline, panels beside, all linked with each other.
+ * The parts are in `live/`.
+ */
 
 import { t } from "../lib/texts";
 import { query as address } from "../lib/api";
@@ -280,7 +283,9 @@ export class LiveView {
     this.card.show();
   }
 
-  /** The entities of answers that hold at the instant shown, for the map and the panel of queries. */
+  /**
+   * The entities of answers that hold at the instant shown, for the map and the panel of queries.
+   */
   private showHolding(): void {
     const now = this.model.now();
     const { marks, open } = this.model.holdingAt(now);
@@ -296,7 +301,10 @@ export class LiveView {
 
   // ---- Time
 
-  /** The first snapshot has arrived: shows the instant of the address, or the present with the tracks of the last minute. */
+  /**
+   * The first snapshot has arrived: shows the instant of the address, or the present with the
+   * tracks of the last minute.
+   */
   private opened(): void {
     if (this.isOpened) return;
     this.isOpened = true;
@@ -314,7 +322,9 @@ export class LiveView {
     if (factor > 1) this.time.zoom(factor, this.model.present());
   }
 
-  /** Without a view, a plan or a position in the address, the map is fitted to the feed's entities. */
+  /**
+   * Without a view, a plan or a position in the address, the map is fitted to the feed's entities.
+   */
   private frameUnknown(): void {
     if (this.opensAnywhere && this.model.data.positions.size > 0) this.places.fitAll();
   }
@@ -341,7 +351,10 @@ export class LiveView {
 
   // ---- Choices
 
-  /** The window has moved with the clock: the list is updated, and while it plays the next answers are fetched. */
+  /**
+   * The window has moved with the clock: the list is updated, and while it plays the
+   * next answers are fetched.
+   */
   private followed(): void {
     this.answers.showList();
     if (this.model.clock.isLive) this.tracks.follow();

@@ -21,8 +21,8 @@ export interface FeedMap {
   regions: RegionLayer;
   tracks: TrackLayer;
   /**
-   * In the feed's coordinates; L.LatLng has them in reverse. Stays visible when the window changes, until
-   * the reader moves the map.
+   * In the feed's coordinates; L.LatLng has them in reverse. Stays visible when the window changes,
+   * until the reader moves the map.
    */
   fit: (box: Box, maxZoom?: number) => void;
   /** Centres a position in the part of the map that is not covered. */
@@ -56,7 +56,10 @@ export function latLng(x: number, y: number): L.LatLng {
   return L.latLng(y, x);
 }
 
-/** The map's window as a box in the feed's coordinates: all around the globe if it extends over the antimeridian. */
+/**
+ * The map's window as a box in the feed's coordinates: all around the globe if it
+ * extends over the antimeridian.
+ */
 export function shownBox(bounds: L.LatLngBounds, isGeographic: boolean): [number, number, number, number] {
   const [w, s, e, n] = [bounds.getWest(), bounds.getSouth(), bounds.getEast(), bounds.getNorth()];
   return isGeographic && (w < -180 || e > 180) ? [-180, s, 180, n] : [w, s, e, n];
@@ -127,7 +130,10 @@ export function openMap(element: HTMLElement, feed: Feed, { isSmall = false, at 
   };
 }
 
-/** Keeps fitted content visible when panels open and close, until the reader moves the map; then the centre is kept. */
+/**
+ * Keeps fitted content visible when panels open and close, until the reader moves the
+ * map; then the centre is kept.
+ */
 class Fitter {
   private fitted: { box: Box; maxZoom: number } | null = null;
   private isFitting = false;

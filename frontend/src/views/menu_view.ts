@@ -1,4 +1,6 @@
-/** A small menu below its button: arrows move, Enter chooses, Escape closes and returns the focus. */
+/**
+ * A small menu below its button: arrows move, Enter chooses, Escape closes and returns the focus.
+ */
 
 import { h } from "../lib/dom";
 

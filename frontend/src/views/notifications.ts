@@ -1,4 +1,7 @@
-/** Browser notifications for new alerts: only if the reader asked for them, and only while the page is in the background. */
+/**
+ * Browser notifications for new alerts: only if the reader asked for them, and only while the
+ * page is in the background.
+ */
 
 import { t } from "../lib/texts";
 import type { Alert } from "../lib/shapes";

@@ -1,7 +1,10 @@
-/** Forms marked `data-passkey`: the browser asks for the passkey, and the form is sent with its response.
+/**
+ * Forms marked `data-passkey`: the browser asks for the passkey, and the form
+ * is sent with its response.
  *
- * `create` makes a passkey, `confirm` asks for one of the account's, `log-in` for any passkey of this site. The server's options are in
- * the page (`#passkey-options`); those of `log-in` are fetched, because they are valid for one attempt.
+ * `create` makes a passkey, `confirm` asks for one of the account's, `log-in` for any passkey of
+ * this site. The server's options are in the page (`#passkey-options`); those of `log-in` are
+ * fetched, because they are valid for one attempt.
  */
 
 import { t } from "../lib/texts";
@@ -101,7 +104,9 @@ function reason(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Activates all these forms of the page; in a browser without WebAuthn optional ones stay hidden. */
+/**
+ * Activates all these forms of the page; in a browser without WebAuthn optional ones stay hidden.
+ */
 export function openPasskeys(): void {
   if (!("PublicKeyCredential" in window)) return;
   for (const form of document.querySelectorAll<HTMLFormElement>("form[data-passkey]")) {

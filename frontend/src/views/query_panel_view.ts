@@ -93,7 +93,10 @@ export class QueryPanelView {
     this.showState();
   }
 
-  /** The list is one tab stop: the entry that had the focus last, else the first. Arrow keys move within it. */
+  /**
+   * The list is one tab stop: the entry that had the focus last, else the first.
+   * Arrow keys move within it.
+   */
   private keepStop(target: EventTarget | null): void {
     const entries = [...this.entries.values()];
     const current = entries.find(({ element }) => target instanceof Node && element.contains(target)) ?? entries[0];

@@ -1,4 +1,7 @@
-/** Draws and edits regions on a map: polygon, rectangle, circle; vertices are dragged. One region, or the shapes of an editor. */
+/**
+ * Draws and edits regions on a map: polygon, rectangle, circle; vertices are dragged. One region,
+ * or the shapes of an editor.
+ */
 
 import * as L from "leaflet";
 import "@geoman-io/leaflet-geoman-free";
@@ -65,7 +68,10 @@ export class RegionEditorView implements EditorMap {
   constructor(
     place: HTMLElement,
     private readonly feed: Feed,
-    /** A region was drawn without a request of an editor, or the one shown was changed or removed; null: only editors draw. */
+    /**
+     * A region was drawn without a request of an editor, or the one shown was changed or
+     * removed; null: only editors draw.
+     */
     private readonly onChange: ((geometry: Geometry | null) => void) | null = null,
     extra: HTMLElement[] = [],
   ) {
@@ -108,7 +114,10 @@ export class RegionEditorView implements EditorMap {
     void this.showEntities();
   }
 
-  /** Ctrl+Z takes back the newest corner: the browser's own undo would change a text field that the reader has left. */
+  /**
+   * Ctrl+Z takes back the newest corner: the browser's own undo would change a text field
+   * that the reader has left.
+   */
   private undoing(event: KeyboardEvent): void {
     const { pm } = this.feedMap.map;
     const isTyping = event.target instanceof HTMLElement && event.target.matches("input, textarea, select, [contenteditable]");
@@ -127,7 +136,10 @@ export class RegionEditorView implements EditorMap {
     this.feedMap.regions.set(regions);
   }
 
-  /** Shows one region without a notification; one that cannot be edited here is drawn without handles. */
+  /**
+   * Shows one region without a notification; one that cannot be edited here
+   * is drawn without handles.
+   */
   showRegion(geometry: Geometry | null, isEditable = true, fit = false): void {
     const onEdited = (changed: Geometry | null): void => {
       if (changed === null) this.showRegion(null);
@@ -220,7 +232,10 @@ export class RegionEditorView implements EditorMap {
     for (const event of ["pm:edit", "pm:dragend", "pm:vertexremoved"]) layer.on(event, changed);
   }
 
-  /** An element is placed above a region, so that the inside stays visible; where the map ends above, below it or at the map's edge. */
+  /**
+   * An element is placed above a region, so that the inside stays visible; where the map ends
+   * above, below it or at the map's edge.
+   */
   private above(geometry: Geometry, picture: HTMLElement): void {
     const box = boundsOf([geometry], this.isGeographic);
     if (box === null) return;
@@ -346,7 +361,10 @@ export class RegionEditorView implements EditorMap {
     }
   }
 
-  /** Fits the map of a feed without a stored view to its entities, unless the reader moved it or a shape is shown. */
+  /**
+   * Fits the map of a feed without a stored view to its entities, unless the reader
+   * moved it or a shape is shown.
+   */
   private openAt(entities: readonly Position[]): void {
     if (this.feed.view !== null || this.feed.plan_bounds !== null || this.shapes.length > 0 || this.isMoved) return;
     const box = around(entities.map(([, x, y]) => [this.feedMap.near(x), y]));

@@ -1,4 +1,6 @@
-/** Regions on one canvas: thousands stay smooth because each is converted to base coordinates once. */
+/**
+ * Regions on one canvas: thousands stay smooth because each is converted to base coordinates once.
+ */
 
 import { rings, type Geometry } from "../lib/regions";
 import { token } from "../lib/colours";
@@ -20,12 +22,18 @@ interface Prepared {
   box: [number, number, number, number];
 }
 
-/** Above this many regions in the window small ones are drawn as plain spots: their outlines would take most of the time. */
+/**
+ * Above this many regions in the window small ones are drawn as plain spots: their outlines
+ * would take most of the time.
+ */
 const MOST_OUTLINES = 1000;
 /** CSS pixels: the maximum size of a small region. */
 const SMALL_PX = 24;
 
-/** The hovered regions and those of the selected answer, on a separate canvas: hovering redraws only that one. */
+/**
+ * The hovered regions and those of the selected answer, on a separate canvas:
+ * hovering redraws only that one.
+ */
 class HighlightLayer extends CanvasLayer {
   items: Prepared[] = [];
 
@@ -149,7 +157,10 @@ function spot({ context, k, ox, oy }: CanvasFrame, { box }: Prepared, colour: st
   context.globalAlpha = 1;
 }
 
-/** Each region is a separate path: one path with thousands of rings costs seconds, as every ring is tested against all others. */
+/**
+ * Each region is a separate path: one path with thousands of rings costs seconds, as every ring is
+ * tested against all others.
+ */
 function paintOne(frame: CanvasFrame, item: Prepared, colour: string, fill: number, line: number): void {
   const { context, k, ox, oy } = frame;
   // Vertices closer than about three pixels cannot be distinguished.
@@ -177,7 +188,10 @@ function isVisible(box: Prepared["box"], { k, ox, oy, width, height }: CanvasFra
   return box[2] * k - ox >= 0 && box[0] * k - ox <= width && box[3] * k - oy >= 0 && box[1] * k - oy <= height;
 }
 
-/** Even-odd over all rings, so that holes are outside. Good enough for the pointer; the engine decides exactly. */
+/**
+ * Even-odd over all rings, so that holes are outside. Good enough for the pointer;
+ * the engine decides exactly.
+ */
 function isInside(list: Float64Array[], px: number, py: number): boolean {
   let inside = false;
   for (const ring of list) {

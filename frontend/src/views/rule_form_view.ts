@@ -20,7 +20,10 @@ const named = record({ id, name: string, feed: otherwise(string, ""), editable: 
 type Named = ReturnType<typeof named>;
 type Options = readonly (readonly [string, string])[];
 
-/** An option for a stored choice that the list cannot express, such as several queries set by a program. It is kept unchanged. */
+/**
+ * An option for a stored choice that the list cannot express, such as several queries set by a
+ * program. It is kept unchanged.
+ */
 const KEPT = "=";
 
 /** A list with an option for the stored value; a placeholder if there are several. */

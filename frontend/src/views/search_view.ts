@@ -1,4 +1,7 @@
-/** Search over entities, queries and regions: "/" focuses it, arrows select, Enter goes to the result. */
+/**
+ * Search over entities, queries and regions: "/" focuses it, arrows select,
+ * Enter goes to the result.
+ */
 
 import { t } from "../lib/texts";
 import { h, icon, replace } from "../lib/dom";

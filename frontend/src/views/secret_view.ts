@@ -3,7 +3,10 @@ import { button, h, icon } from "../lib/dom";
 import { openDialog } from "./dialog_view";
 import { toast } from "./shell_view";
 
-/** Copies the text to the clipboard; whether that succeeded. Browsers permit it only on HTTPS and on this machine. */
+/**
+ * Copies the text to the clipboard; whether that succeeded. Browsers permit it only on
+ * HTTPS and on this machine.
+ */
 async function copied(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);
@@ -13,7 +16,10 @@ async function copied(text: string): Promise<boolean> {
   }
 }
 
-/** A field with a button that copies its text; if the browser does not permit that, the text is selected instead. */
+/**
+ * A field with a button that copies its text; if the browser does not permit that, the
+ * text is selected instead.
+ */
 export function copyRow(field: HTMLInputElement): HTMLElement {
   const copy = async (): Promise<void> => {
     if (await copied(field.value)) toast(t("Copied."), "good");
@@ -22,7 +28,9 @@ export function copyRow(field: HTMLInputElement): HTMLElement {
   return h("div", { class: "row" }, h("div", { class: "grow" }, field), button(t("Copy"), { icon: "copy", onClick: () => void copy() }));
 }
 
-/** Copies the address of the current view to the clipboard, or shows it in a field to copy it from. */
+/**
+ * Copies the address of the current view to the clipboard, or shows it in a field to copy it from.
+ */
 export async function copyLink(address: string): Promise<void> {
   if (await copied(address)) {
     toast(t("The link to this view is copied."), "good");

@@ -1,4 +1,6 @@
-/** The number of open alerts by severity over time: stacked areas, the most severe at the bottom. */
+/**
+ * The number of open alerts by severity over time: stacked areas, the most severe at the bottom.
+ */
 
 import { t } from "../lib/texts";
 import { SEVERITIES, type Severity } from "../lib/shapes";

@@ -20,7 +20,10 @@ const SPANS = [
   [30 * 24 - 1, t("In 30 days")],
 ] as const;
 
-/** The dialog of a feed's links; `shown`: the queries that a new link shows, null for all that its creator sees. */
+/**
+ * The dialog of a feed's links; `shown`: the queries that a new link shows, null for
+ * all that its creator sees.
+ */
 export function openShares(feed: Feed, shown: readonly string[] | null): void {
   const path = `feeds/${feed.name}/shares/`;
   const rows = h("ul", {});

@@ -103,7 +103,10 @@ export function toast(text: string, kind: ToastKind = "info", action?: { text: s
   show(text, kind, action);
 }
 
-/** One message for all notifications of a kind: the newest, and how many came before it while it was shown. */
+/**
+ * One message for all notifications of a kind: the newest, and how many came
+ * before it while it was shown.
+ */
 export function countedToast(
   sort: string,
   text: string,

@@ -1,4 +1,7 @@
-/** Draws the timeline: axis, query rows with their density, lanes with intervals, the present, the brush. Stateless. */
+/**
+ * Draws the timeline: axis, query rows with their density, lanes with intervals, the
+ * present, the brush. Stateless.
+ */
 
 import { marksOf, numbersText, type EvidencePoint } from "../data/evidence";
 import type { Interval } from "../data/interval";
@@ -41,7 +44,9 @@ export interface Scene {
   hoverX: number | null;
 }
 
-/** The stretches with loaded answers, the counts elsewhere, and the totals in the window by query. */
+/**
+ * The stretches with loaded answers, the counts elsewhere, and the totals in the window by query.
+ */
 export interface Counted {
   counts: AnswerCounts | null;
   coverage: Coverage;
@@ -271,7 +276,10 @@ function bar(
   if (isLimit === true && wide > 6) context.fillRect(x + wide - 3, y - 1, 3, tall + 2);
 }
 
-/** The end was reported earlier and has moved since: a notch at the current end, dashes to the former one. */
+/**
+ * The end was reported earlier and has moved since: a notch at the current end,
+ * dashes to the former one.
+ */
 function revision(
   context: CanvasRenderingContext2D,
   scene: Scene,

@@ -1,4 +1,7 @@
-/** The interval timeline: a time window over rows of intervals, panned, zoomed, brushed and stepped through. */
+/**
+ * The interval timeline: a time window over rows of intervals, panned, zoomed,
+ * brushed and stepped through.
+ */
 
 import { t } from "../lib/texts";
 import type { EvidencePoint } from "../data/evidence";
@@ -113,7 +116,10 @@ export class TimelineView {
     this.requestDraw();
   }
 
-  /** `coverage`: where answers are loaded one by one; `counts`: their number elsewhere. `totals`: answers of each query in the window. */
+  /**
+   * `coverage`: where answers are loaded one by one; `counts`: their number elsewhere. `totals`:
+   * answers of each query in the window.
+   */
   setCounts(counts: AnswerCounts | null, coverage: Coverage, totals: ReadonlyMap<string, number>): void {
     this.counted = { counts, coverage, totals };
     this.requestDraw();
@@ -145,8 +151,8 @@ export class TimelineView {
   }
 
   /**
-   * The next or previous interval in time. Without a selection: the first that begins after `at`, or the last
-   * before it; without `at` the one nearest to the middle of the window.
+   * The next or previous interval in time. Without a selection: the first that begins after `at`,
+   * or the last before it; without `at` the one nearest to the middle of the window.
    */
   neighbour(direction: 1 | -1, at: number | null): Interval | null {
     const all = this.shown();
@@ -207,8 +213,8 @@ export class TimelineView {
   }
 
   /**
-   * Lanes are expanded if they are few, so that those of one query do not push all others out of sight; decided once, with
-   * its first answers.
+   * Lanes are expanded if they are few, so that those of one query do not push all others out of
+   * sight; decided once, with its first answers.
    */
   private meet({ query, lanes }: QueryIntervals): void {
     if (lanes.length === 0 || this.met.has(query)) return;

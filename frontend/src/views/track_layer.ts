@@ -48,8 +48,8 @@ export class TrackLayer extends FrontedLayer {
   }
 
   /**
-   * Shows tracks, and the events of one answer: numbered, labelled by `describe`, joined by lines in order; `notes`
-   * are further labels.
+   * Shows tracks, and the events of one answer: numbered, labelled by `describe`, joined by lines
+   * in order; `notes` are further labels.
    */
   explain(tracks: DrawnTrack[], chain: EvidencePoint[], describe: (point: EvidencePoint) => string, notes: readonly Note[] = []): void {
     this.show(tracks, []);

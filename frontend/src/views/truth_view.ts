@@ -1,4 +1,7 @@
-/** On a demo feed: how much of the simulated ground truth the queries found, and how many of their answers are right. */
+/**
+ * On a demo feed: how much of the simulated ground truth the queries found, and how many
+ * of their answers are right.
+ */
 
 import { t } from "../lib/texts";
 import { get, query } from "../lib/api";

@@ -1,9 +1,9 @@
 /**
- * A base map of vector tiles, drawn in the colours of the page: roads, water, names. Loaded only where such a map is
- * shown.
+ * A base map of vector tiles, drawn in the colours of the page: roads, water, names. Loaded only
+ * where such a map is shown.
  *
- * Tiles in the layers of Protomaps are drawn by the library's own rules, those in the layers of OpenMapTiles by ours,
- * and others plainly: areas, lines, points and their names.
+ * Tiles in the layers of Protomaps are drawn by the library's own rules, those in the layers of
+ * OpenMapTiles by ours, and others plainly: areas, lines, points and their names.
  */
 
 import type * as L from "leaflet";
@@ -69,7 +69,10 @@ export function vectorLayer(
   return Object.assign(layer as unknown as L.GridLayer, { themeChanged });
 }
 
-/** The library's light or dark colours; land, water and roads as on the bundled map, so that moving entities stay the brightest. */
+/**
+ * The library's light or dark colours; land, water and roads as on the bundled map, so that moving
+ * entities stay the brightest.
+ */
 function flavour(): Flavor {
   const [land, water, road] = [token("--map-land"), token("--map-water"), token("--map-border")];
   const roads = { highway: road, major: road, minor_a: road, minor_b: road, other: road };
@@ -205,7 +208,10 @@ function byRank(a: Feature["props"], b: Feature["props"]): number {
   return Number(a["rank"] ?? 99) - Number(b["rank"] ?? 99);
 }
 
-/** Layers of unknown meaning, in the order of the archive; those with a name of water are drawn as water. */
+/**
+ * Layers of unknown meaning, in the order of the archive; those with a name of
+ * water are drawn as water.
+ */
 function plain(layers: readonly string[], colours: Flavor): Rules {
   const isWater = (name: string): boolean => /water|ocean|sea|lake|river/i.test(name);
   return {

@@ -1,4 +1,5 @@
-"""Small adversarial worlds for arrivals: lines that touch borders and corners, a hole, equal times, silences that end at the same time."""
+"""Small adversarial worlds for arrivals: lines that touch borders and corners, a hole, equal times,
+silences that end at the same time."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ def documents(draw: st.DrawFn, *, regions: tuple[Any, ...] = (SQUARE, RING, TWO,
 
 @st.composite
 def streams(draw: st.DrawFn, *, most: int = 30, west: float = 0, scale: float = 1) -> list[dict[str, Any]]:
-    """Rows in order of time of entities that keep a direction for a while; `west` and `scale` move and scale their positions."""
+    """Rows in order of time of entities that keep a direction for a while; `west` and `scale` move
+    and scale their positions."""
     rows: list[dict[str, Any]] = []
     places = {entity: (draw(st.integers(-4, 8)), draw(st.integers(-4, 8))) for entity in "abc"}
     ways = dict.fromkeys("abc", (1, 0))

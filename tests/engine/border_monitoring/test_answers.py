@@ -57,7 +57,8 @@ def test_answers_are_the_oracles_for_ranges_of_one_to_nine_columns(queries, rows
 @given(st.lists(documents(), min_size=1, max_size=4), streams(), st.sampled_from([2**53 - 1, 2**60 + 1, 1 - 2**61]), seeds)
 @settings(max_examples=examples(100), deadline=None)
 def test_times_beyond_double_precision_are_exact(queries, rows, begin, seed):
-    """As on a feed in nanoseconds; stays are decided by the clock, without an event at that time."""
+    """As on a feed in nanoseconds; stays are decided by the clock, without an event at that
+    time."""
     rows = [row | {"t": row["t"] + begin} for row in rows]
     expected = answers(rows, queries)
     assert run(queries, rows, PLANE) == expected
@@ -85,7 +86,8 @@ def test_partitions_by_entity_give_the_same_answers(queries, rows, partitions):
 
 
 def test_the_test_worlds_contain_every_case():
-    """The strategies generate passes, stays and equal times: otherwise the comparisons above would be vacuous."""
+    """The strategies generate passes, stays and equal times: otherwise the
+    comparisons above would be vacuous."""
     seen: Counter = Counter()
 
     @given(st.lists(documents(), min_size=1, max_size=4), streams())

@@ -74,7 +74,8 @@ def test_plane_circles_are_closed_and_compare_the_hypotenuse():
 
 @pytest.mark.parametrize("radius", [0.5, 30.0, 10e3, 1.5e6, 8.9e6, 12e6, 20.1e6])
 def test_chords_never_contradict_geodesics(radius):
-    """147,000 positions around the globe, including poles and antimeridian, many extremely close to the circle."""
+    """147,000 positions around the globe, including poles and antimeridian, many
+    extremely close to the circle."""
     rng = np.random.default_rng(int(radius))
     near, far = chord_limits(radius)
     n = 3_000
@@ -174,7 +175,8 @@ def test_a_touch_gives_in_and_out_at_one_time_rounded_half_to_even():
     ]
     found = run(documents, rows, PLANE)
     assert found == answers(rows, documents)
-    # Corner (2, 2) at 2.5, the tangent's middle at 3.5: both to the even 2 and 4; through at 0.5 and 2.5: to 0 and 2.
+    # Corner (2, 2) at 2.5, the tangent's middle at 3.5: both to the even 2 and 4; through
+    # at 0.5 and 2.5: to 0 and 2.
     corner = {(kind, start) for query, kind, entity, start, _, _ in found if entity == "corner" and query == 0}
     assert corner == {("in", 2), ("out", 2)}
     assert {(kind, start) for query, kind, entity, start, _, _ in found if entity == "tangent"} == {("in", 4), ("out", 4)}

@@ -1,4 +1,5 @@
-"""Options of border and transition queries: the ends of each, combinations, refusals, and the oracle in small worlds with options."""
+"""Options of border and transition queries: the ends of each, combinations, refusals, and the
+oracle in small worlds with options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Queries registered and removed while the stream runs: caught up from the log, they answer as if they had always been there."""
+"""Queries registered and removed while the stream runs: caught up from the log, they answer as if
+they had always been there."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ SIZES = structures._SMALL, structures._STEP, plan._MANY_GONE
 
 
 class Registry(RuleBasedStateMachine):
-    """A running stage whose queries are added (caught up from the log), and removed, beside the oracle on the whole stream."""
+    """A running stage whose queries are added (caught up from the log), and removed, beside the
+    oracle on the whole stream."""
 
     @initialize(small=st.sampled_from([0, 3, 512]), gone=st.sampled_from([0, 1024]))
     def start(self, small, gone):
@@ -100,7 +102,8 @@ TestRegistry = Registry.TestCase
 @given(st.lists(documents(), min_size=1, max_size=4), streams(), st.integers(0, 40))
 @settings(max_examples=examples(100), deadline=None)
 def test_a_new_query_reports_only_later_events(queries, rows, cut):
-    """Without history a query joins the stream: it knows the last tuples others share with it, and no event before its start."""
+    """Without history a query joins the stream: it knows the last tuples others share with it, and
+    no event before its start."""
     old = OPERATOR.compile(registered(queries, PLANE), PLANE)
     both = OPERATOR.compile(registered(queries, PLANE) + registered(queries, PLANE, first=len(queries)), PLANE)
     dictionary = EntityDictionary()

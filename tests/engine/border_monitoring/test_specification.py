@@ -91,7 +91,8 @@ def test_faults_of_ranges_have_pointers(ranges, pointer):
 
 
 def test_an_empty_document_is_refused_with_the_keys_it_needs():
-    # The front end finds its words for these (frontend/src/data/query_form_data.ts) by the first key in quotes.
+    # The front end finds its words for these (frontend/src/data/query_form_data.ts)
+    # by the first key in quotes.
     assert faults({"family": "border"}) == {"": "must have either 'region' or 'ranges'"}
     assert faults({"family": "transition", "region": SQUARE}) == {"": "the key 'within' is missing"}
 

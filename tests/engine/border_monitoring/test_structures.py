@@ -1,4 +1,5 @@
-"""All index structures give the same meetings: cells, finer cells, sorted bounds, edges of polygons, plain tests."""
+"""All index structures give the same meetings: cells, finer cells, sorted bounds, edges
+of polygons, plain tests."""
 
 from __future__ import annotations
 
@@ -85,7 +86,8 @@ def test_bounds_in_any_dimension_agree_with_plain_tests(d, n, seed):
 @pytest.mark.parametrize("leaf", [2, 24, 10**9])
 @pytest.mark.parametrize("spread", [1.0, 1e-7, 1e6])
 def test_finer_cells_do_not_change_the_answers(leaf, spread, monkeypatch):
-    """Polygons with many vertices, tiny ones in a crowd, a huge one around all: the same meetings at every depth of the grid."""
+    """Polygons with many vertices, tiny ones in a crowd, a huge one around all: the same meetings
+    at every depth of the grid."""
     monkeypatch.setattr(borders, "_LEAF_ITEMS", leaf)
     rng = np.random.default_rng(7)
     geometries = []
@@ -112,7 +114,8 @@ def test_finer_cells_do_not_change_the_answers(leaf, spread, monkeypatch):
 
 
 def test_a_move_over_more_borders_than_the_buffer_holds_is_complete():
-    """Nested squares and triangles, and a few moves over all of them: the memory for meetings grows in between."""
+    """Nested squares and triangles, and a few moves over all of them: the memory for
+    meetings grows in between."""
     squares = [Rectangle(-k, -k, k, k) for k in range(1, 1001)]
     triangles = [polygon_of(shapely.Polygon([(-k, -k), (k, -k), (0, k)])) for k in range(1, 501)]
     before, after = np.array([[0.0, 2000.0], [0.0, 0.0], [3000.0, 0.5]]), np.array([[0.0, 0.0], [2000.0, 1.0], [0.0, 0.0]])
@@ -134,7 +137,8 @@ ROUND_THE_EARTH = [
 
 @pytest.mark.parametrize("leaf", [2, 24])
 def test_a_hundred_thousand_moves_near_antimeridian_and_poles_are_exact(leaf, monkeypatch):
-    """Positions on a grid of half degrees, so that many are on borders and corners; every structure compared with GEOS."""
+    """Positions on a grid of half degrees, so that many are on borders and corners; every
+    structure compared with GEOS."""
     monkeypatch.setattr(borders, "_LEAF_ITEMS", leaf)
     regions = [read_region({"type": "Polygon", "coordinates": [ring]}, Crs.GEOGRAPHIC).geometry for ring in ROUND_THE_EARTH]
     rng = np.random.default_rng(11)

@@ -1,4 +1,5 @@
-"""Pending transitions: the kernel compared with a dictionary, over enough events that chunks are reused and the table is rebuilt."""
+"""Pending transitions: the kernel compared with a dictionary, over enough events that chunks are
+reused and the table is rebuilt."""
 
 from __future__ import annotations
 
@@ -67,5 +68,6 @@ def test_the_kernel_agrees_with_a_dictionary(seed: int, entities: int) -> None:
         assert waiting.live == len(plain.waits)
         transitions_seen += len(found)
     assert transitions_seen > 1000
-    # Slots and places of the table are reused: the size depends on the greatest number at one time, not on the total.
+    # Slots and places of the table are reused: the size depends on the greatest number at
+    # one time, not on the total.
     assert len(waiting.records) < 20_000

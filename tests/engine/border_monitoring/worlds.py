@@ -1,4 +1,5 @@
-"""Small adversarial worlds for border and transition queries, and a way to run the stage over them in any batches."""
+"""Small adversarial worlds for border and transition queries, and a way to run the stage
+over them in any batches."""
 
 from __future__ import annotations
 
@@ -76,7 +77,8 @@ def run(documents: Sequence[dict[str, Any]], rows: Sequence[Row], feed: Feed, ch
     return found
 
 
-# -- strategies: a grid of few places, so that borders, vertices and equal times are hit all the time -----------------------------------
+# -- strategies: a grid of few places, so that borders, vertices and equal times are hit all the
+# time -----------------------------------
 
 SIZE = 6
 grid = st.integers(0, SIZE)
@@ -84,7 +86,8 @@ grid = st.integers(0, SIZE)
 
 @st.composite
 def polygons(draw: st.DrawFn) -> dict[str, Any]:
-    """Valid polygons and multipolygons on the integer grid: boxes, triangles, stars, holes, parts that touch in a point."""
+    """Valid polygons and multipolygons on the integer grid: boxes, triangles, stars, holes,
+    parts that touch in a point."""
     x, y = draw(st.integers(0, SIZE - 1)), draw(st.integers(0, SIZE - 1))
     kind = draw(st.sampled_from(["box", "ring", "pair", "corners"]))
     if kind == "box":
@@ -162,7 +165,8 @@ def documents(
 
 @st.composite
 def streams(draw: st.DrawFn, *, scale: int = 1, most: int = 40) -> list[Row]:
-    """Rows in arrival order; times mostly ascending, often equal; some without position or readings."""
+    """Rows in arrival order; times mostly ascending, often equal; some
+    without position or readings."""
     rows = []
     t = 0
     for seq in range(draw(st.integers(0, most))):

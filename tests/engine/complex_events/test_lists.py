@@ -1,4 +1,5 @@
-"""Queries evaluated by lists and by searches give the same rows, with the same witnesses, for any batches."""
+"""Queries evaluated by lists and by searches give the same rows, with the same
+witnesses, for any batches."""
 
 from __future__ import annotations
 
@@ -78,7 +79,8 @@ def cut(rows: Sequence[Row], chance: random.Random, most: int) -> list[Sequence[
 
 
 def both_ways(rows: Sequence[Row], documents: Sequence[Mapping[str, Any]], chance: random.Random, most: int) -> tuple[Run, Run]:
-    """All but the last query from the first event on, the last one from the middle on; each way with separate batches."""
+    """All but the last query from the first event on, the last one from the middle on; each
+    way with separate batches."""
     runs = Run(documents[:-1], True), Run(documents[:-1], False)
     middle = len(rows) // 2
     for run, largest in zip(runs, (most, chance.choice([1, 3, most])), strict=True):
@@ -141,7 +143,8 @@ LONG = ("(A AND B) :[0,6] (C AND (A OR D))", "(A ;[4] B) AND (C OR D)", "A : (B 
 @pytest.mark.parametrize("pattern", LONG)
 @pytest.mark.parametrize("within", [15, 60, 400])
 def test_many_deferred_candidates(pattern: str, within: int) -> None:
-    """More deferred events of a query than allowed, and lists that get too long: the query is searched from there on."""
+    """More deferred events of a query than allowed, and lists that get too long: the query
+    is searched from there on."""
     chance = random.Random(7)
     primitives = {name: {"where": [["reader", "=", name.lower()]]} for name in NAMES}
     document = {"family": "composite", "pattern": pattern, "primitives": primitives, "within": within, "per": None}
@@ -166,7 +169,8 @@ def wide(chance: random.Random, names: Sequence[str]) -> Pattern:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_more_primitives_than_stand_in_the_rows_of_guards(seed: int) -> None:
-    """Twelve of them, some of them rare: also the guards beyond the second row decide which events wait."""
+    """Twelve of them, some of them rare: also the guards beyond the second row
+    decide which events wait."""
     chance, names = random.Random(seed), "ABCDEFGHIJKL"
     primitives = {name: {"where": [["reader", "=", name.lower()]]} for name in names}
     documents: list[dict[str, Any]] = [
@@ -213,8 +217,8 @@ def test_a_start_that_is_not_the_latest_counts_before_a_bound() -> None:
 @pytest.mark.parametrize("by_lists", [True, False])
 @pytest.mark.parametrize("pattern", ["(A :[1,1] C) AND (B : C)", "(B : C) AND (A :[1,1] C)"])
 def test_an_event_that_completes_both_parts_has_the_latest_events_beside_it(pattern: str, by_lists: bool) -> None:
-    """The C at 6 ends both parts. The A at 5 is the evidence: with the B at 2, the A at 2 and the C at 3 would make an occurrence of the same
-    start."""
+    """The C at 6 ends both parts. The A at 5 is the evidence: with the B at 2, the A at 2 and the C
+    at 3 would make an occurrence of the same start."""
     primitives = {name: {"where": [["reader", "=", name.lower()]]} for name in "ABC"}
     document = {"family": "composite", "pattern": pattern, "primitives": primitives, "within": 9, "per": None}
     placed = [("a", 2), ("b", 2), ("c", 3), ("a", 5), ("c", 6)]

@@ -1,4 +1,5 @@
-"""Queries added and removed: an index derived from the previous one equals a newly compiled one, array by array."""
+"""Queries added and removed: an index derived from the previous one equals a newly
+compiled one, array by array."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ A_THEN_B = {"family": "composite", "pattern": "A : B", "primitives": {"A": {}, "
 
 
 def assert_equal(one: Any, other: Any, at: str = "index") -> None:
-    """Equal in every field, and in the arrays' types and layouts, for which kernels are compiled."""
+    """Equal in every field, and in the arrays' types and layouts, for
+    which kernels are compiled."""
     assert type(one) is type(other), at
     if isinstance(one, np.ndarray):
         assert (one.dtype, one.shape, one.flags.c_contiguous) == (other.dtype, other.shape, other.flags.c_contiguous), at
@@ -45,7 +47,8 @@ def assert_equal(one: Any, other: Any, at: str = "index") -> None:
 @settings(deadline=None)
 @given(some=st.lists(documents(), min_size=MOST, max_size=MOST), changed=documents(), lists=st.lists(LISTS, min_size=2, max_size=4))
 def test_what_is_recompiled_equals_what_is_compiled_anew(some, changed, lists):
-    # Queries are added, removed and put in another order; the query 0 comes as a second version with every other list.
+    # Queries are added, removed and put in another order; the query 0 comes as a second
+    # version with every other list.
     known, again = registered(some, PLANE), RegisteredQuery("0", 2, check(changed, PLANE))
     index = OPERATOR.compile([known[i] for i in lists[0]], PLANE)
     for number, chosen in enumerate(lists[1:]):

@@ -1,4 +1,5 @@
-"""Small random worlds full of corner cases for composite queries, and ways to run the evaluator over them."""
+"""Small random worlds full of corner cases for composite queries, and ways to
+run the evaluator over them."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ def table_of(rows: Sequence[Row]) -> pa.Table:
 
 
 class Checked:
-    """Compares answers with the oracle's occurrences: start and end of each, and that the evidence is one of them."""
+    """Compares answers with the oracle's occurrences: start and end of each, and that
+    the evidence is one of them."""
 
     def __init__(self, rows: Sequence[Row], documents: Sequence[Mapping[str, Any]]) -> None:
         self.rows = rows
@@ -84,7 +86,8 @@ def longer(document: Mapping[str, Any], factor: int) -> dict[str, Any]:
 def compare(
     documents: Sequence[Mapping[str, Any]], rows: Sequence[Row], chance: random.Random | None = None, partitions: int = 1, feed: Feed = PLANE
 ) -> Checked:
-    """Runs the evaluator in one batch, or in random batches with random restarts and registrations, against the oracle."""
+    """Runs the evaluator in one batch, or in random batches with random restarts and
+    registrations, against the oracle."""
     checked = Checked(rows, documents)
     for changes in changes_of(feed, registered(documents, feed), Stamper().stamp(table_of(rows)), chance, partitions):
         checked.add(changes)
@@ -92,7 +95,7 @@ def compare(
     return checked
 
 
-# -- strategies: few values, so that ties, borders and equal times are frequent -----------------------------------------------------
+# -- strategies: few values, so that ties, borders and equal times are frequent --------------------
 
 
 @st.composite
@@ -111,7 +114,8 @@ def rows(draw: st.DrawFn, *, most: int = 9) -> list[Row]:
 
 @st.composite
 def filters(draw: st.DrawFn, name: str) -> dict[str, Any]:
-    """Mostly one reader for each primitive; sometimes another condition that a primitive may have."""
+    """Mostly one reader for each primitive; sometimes another condition
+    that a primitive may have."""
     what = draw(st.integers(0, 12))
     wild: dict[int, dict[str, Any]] = {
         0: {"where": [["n", draw(st.sampled_from(["=", "!=", "<", ">="])), 1]]},

@@ -10,7 +10,8 @@ from engine.model.conditions import Condition
 
 
 def document_of(specification: CompositeSpecification, *, as_tree: bool = False) -> dict[str, Any]:
-    """The JSON document that is read back as an equal specification, its pattern as text or as a tree."""
+    """The JSON document that is read back as an equal specification, its
+    pattern as text or as a tree."""
     return {
         "family": "composite",
         **({"name": specification.name} if specification.name else {}),
@@ -38,7 +39,8 @@ def _condition_json(condition: Condition) -> list[Any]:
 
 
 def pattern_tree(pattern: Pattern) -> Any:
-    """The JSON tree that is read back as an equal pattern: a primitive is its name, an operator an object with its operands.
+    """The JSON tree that is read back as an equal pattern: a primitive is its name, an operator an
+    object with its operands.
 
     >>> pattern_tree(Absence(Primitive("A"), Primitive("B"), 9))
     {'absence': ['A', 'B'], 'span': 9}

@@ -1,4 +1,5 @@
-"""Constraint queries give the oracle's answers with every form of expiration, for any batches, partitions and restarts."""
+"""Constraint queries give the oracle's answers with every form of expiration, for any
+batches, partitions and restarts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The estimated number of stored events, against the real one; a query is refused, with the figure, if the estimate is too great."""
+"""The estimated number of stored events, against the real one; a query is refused, with the figure,
+if the estimate is too great."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from tests.engine.runs import registered
 
 
 def document(form: str = "loose", latest: tuple[int, int] = (20, 50)) -> dict[str, Any]:
-    """A before B, and C after B and not before A. Of the ten rows of a step two may be A, four B and one C."""
+    """A before B, and C after B and not before A. Of the ten rows of a step two
+    may be A, four B and one C."""
     return {
         "family": "constraint",
         "variables": {"A": {"where": [["n", "<", 2]]}, "B": {"where": [["n", "<", 4]]}, "C": {"where": [["n", "=", 9]]}},
@@ -43,7 +45,8 @@ def expected(one: dict[str, Any], rows: pa.Table) -> float | None:
 
 @pytest.mark.parametrize(("form", "most"), [("loose", 2 * 50), ("domains", 2 * 50), ("tight", 2 * 20)])
 def test_as_many_are_expected_as_are_kept_whatever_else_is_stored(form: str, most: int) -> None:
-    # A's event is kept for 50, or for the 20 after which no B can come; events of B and C only if an A came before.
+    # A's event is kept for 50, or for the 20 after which no B can come; events of B and C
+    # only if an A came before.
     one = document(form)
     found = expected(one, stream(1_000))
     assert found == pytest.approx(most, rel=0.01)

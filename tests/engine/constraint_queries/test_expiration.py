@@ -32,8 +32,9 @@ FIGURE_1B: dict[str, Any] = {
     ],
 }
 FIGURE_2 = [("a1", 1, 0.0), ("b1", 2, 7.0), ("b2", 3, 0.5), ("c1", 3, 0.6), ("c2", 6, 1.2)]
-# The paper drops b1 at once. Here a V1 of the same time may still arrive after it (`dt` may be 0), so tight keeps b1 through its own instant.
-# loose does not check for missing events and keeps b1 until a V3 could come. All other times are the paper's.
+# The paper drops b1 at once. Here a V1 of the same time may still arrive after it (`dt` may be 0),
+# so tight keeps b1 through its own instant. loose does not check for missing events and keeps b1
+# until a V3 could come. All other times are the paper's.
 KEPT = {
     "loose": [{"a1": 11}, {"a1": 11, "b1": 7}, *[{"a1": 11, "b1": 7, "b2": 8}] * 3],
     "tight": [{"a1": 6}, {"a1": 6, "b1": 2}, *[{"a1": 8, "b2": 8}] * 3],
@@ -42,7 +43,8 @@ KEPT["domains"] = KEPT["loose"]
 
 
 def kept_events(document: Any, world: list[Row]) -> dict[int, dict[int, int]]:
-    """For each variable the events (seq) that it keeps after all rows of `world`, and the last time at which each is useful."""
+    """For each variable the events (seq) that it keeps after all rows of `world`, and the last
+    time at which each is useful."""
     stages, dictionary = ConstraintOperator(), EntityDictionary()
     index = stages.compile(registered([document], PLANE), PLANE)
     state = stages.keyed.initial(index)
@@ -78,7 +80,8 @@ def test_the_papers_example_event_by_event(form: str) -> None:
 
 
 def test_a_bound_of_zero_loses_nothing() -> None:
-    """[CCQ] Algorithm 2 as printed takes the least bound over all future variables, which is 0 here, and drops the first event at once."""
+    """[CCQ] Algorithm 2 as printed takes the least bound over all future variables, which is 0
+    here, and drops the first event at once."""
     document = {
         "family": "constraint",
         "variables": {"V1": {"where": [["s", "=", "p"]]}, "V2": {"where": [["s", "=", "q"]]}, "V3": {"where": [["s", "=", ""]]}},
@@ -98,7 +101,8 @@ def test_tight_never_keeps_more_and_batches_do_not_count(world: list[Row], docum
 
 @st.composite
 def plain_documents(draw: st.DrawFn) -> dict[str, Any]:
-    """Three variables within a distance of each other: one after the other, or mutually close in time."""
+    """Three variables within a distance of each other: one after the other,
+    or mutually close in time."""
     names = ["V1", "V2", "V3"]
     constraints: list[dict[str, Any]] = [{"between": names, "distance": {"max": draw(st.sampled_from([0, 1, 2]))}}]
     if draw(st.booleans()):
@@ -124,8 +128,8 @@ def plain_worlds(draw: st.DrawFn) -> list[Row]:
 @settings(max_examples=examples(80))
 @given(plain_documents(), plain_worlds())
 def test_tight_keeps_nothing_that_could_be_spared(document: Any, world: list[Row]) -> None:
-    """An event that is kept until some time can still be part of a solution with events that come at that time or later. So no algorithm that loses
-    no answer may drop it earlier."""
+    """An event that is kept until some time can still be part of a solution with events that come
+    at that time or later. So no algorithm that loses no answer may drop it earlier."""
     document = {"family": "constraint", "expiration": "tight", **document}
     events: dict[int, int] = {}
     for own in kept_events(document, world).values():
@@ -136,7 +140,8 @@ def test_tight_keeps_nothing_that_could_be_spared(document: Any, world: list[Row
 
 
 def completed(event: Row, others: list[Row], since: int, document: Any) -> bool:
-    """Whether events from `since` on, at the position of `event`, can complete a solution that contains `event`."""
+    """Whether events from `since` on, at the position of `event`, can complete a
+    solution that contains `event`."""
     names = list(document["variables"])
     coming: list[Row] = [{**event, "seq": -1, "t": t, "s": s} for t in range(since, since + 8) for s in "pqr"]
     one_more = [(one, other) for one in coming for other in others]

@@ -1,4 +1,5 @@
-"""Long domains are looked up in cells: the same answers as all pairs by numpy, before and after events are dropped."""
+"""Long domains are looked up in cells: the same answers as all pairs by numpy, before and
+after events are dropped."""
 
 from __future__ import annotations
 

@@ -19,7 +19,8 @@ def test_rows_that_pass_are_those_of_numpy(n: int) -> None:
     chance = np.random.default_rng(n)
     values = chance.choice([*SPECIAL, *chance.normal(0, 1, 9)], (3, n))
     ready = chance.random((2, n)) < 0.7
-    # Three queries: filters of two ranges and a mask, an empty filter, filters with equal or infinite limits.
+    # Three queries: filters of two ranges and a mask, an empty filter, filters with
+    # equal or infinite limits.
     filters, bits = np.array([0, 2, 3, 5]), np.array([1, 6, 1, 2, 4])
     ranges, column = np.array([0, 2, 3, 3, 4, 5]), np.array([0, 1, 2, 1, 0])
     low, high = np.array([-np.inf, -0.5, 0.0, 1.0, -np.inf]), np.array([0.5, 1.0, 0.0, 1.0, np.inf])

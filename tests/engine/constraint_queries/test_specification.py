@@ -1,4 +1,5 @@
-"""Checking of constraint queries: faults with their places, the cycle that proves a query unsatisfiable, text and JSON."""
+"""Checking of constraint queries: faults with their places, the cycle that proves a query
+unsatisfiable, text and JSON."""
 
 from __future__ import annotations
 
@@ -123,7 +124,7 @@ def test_there_is_a_cycle_or_there_are_times(drawn: list[tuple[int, int, int]]) 
         assert all(one.end == other.start for one, other in zip(cycle, [*cycle[1:], cycle[0]], strict=True))
 
 
-# -- text ---------------------------------------------------------------------------------------------------------------------------------
+# -- text ------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=examples(200))

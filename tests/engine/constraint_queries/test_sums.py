@@ -1,4 +1,5 @@
-"""Sums in comparisons: answers against the oracle, both written forms, and the bounds that differences of times give to the graph."""
+"""Sums in comparisons: answers against the oracle, both written forms, and the bounds that
+differences of times give to the graph."""
 
 from __future__ import annotations
 

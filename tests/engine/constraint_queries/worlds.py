@@ -1,4 +1,5 @@
-"""Small random worlds full of corner cases for constraint queries, and ways to run the evaluator over them."""
+"""Small random worlds full of corner cases for constraint queries, and ways to
+run the evaluator over them."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ def table_of(rows: Sequence[Row]) -> pa.Table:
 
 
 def add_answers(total: Counter[Answer], changes: pa.Table, rows: Sequence[Row]) -> None:
-    """Adds changes in the form of the oracle's answers. Checks that nothing is retracted and that evidence repeats the events."""
+    """Adds changes in the form of the oracle's answers. Checks that nothing is retracted and that
+    evidence repeats the events."""
     for row in changes.to_pylist():
         assert (row["kind"], row["weight"], row["value"], row["score"]) == ("match", 1, None, None)
         for item, entity in zip(row["evidence"], row["entities"], strict=True):
@@ -48,14 +50,15 @@ def add_answers(total: Counter[Answer], changes: pa.Table, rows: Sequence[Row]) 
 def run(
     documents: Sequence[Mapping[str, Any]], rows: Sequence[Row], feed: Feed, chance: random.Random | None = None, partitions: int = 1
 ) -> Counter[Answer]:
-    """Answers of the evaluator: in one batch, or in random batches with random restarts and registrations between."""
+    """Answers of the evaluator: in one batch, or in random batches with random restarts
+    and registrations between."""
     found: Counter[Answer] = Counter()
     for changes in changes_of(feed, registered(documents, feed), Stamper().stamp(table_of(rows)), chance, partitions):
         add_answers(found, changes, rows)
     return found
 
 
-# -- strategies: few values, so that ties, borders and equal times are frequent ------------------------------------------------------------
+# -- strategies: few values, so that ties, borders and equal times are frequent --------------------
 
 PLACES: Mapping[bool, Sequence[tuple[float, float] | None]] = {
     False: [None, (0, 0), (1, 0), (1, 1), (2, 2), (4, 3)],
@@ -152,7 +155,8 @@ def spans(draw: st.DrawFn) -> list[int | None]:
 
 @st.composite
 def documents(draw: st.DrawFn, *, globe: bool = False, most: int = 3) -> dict[str, Any]:
-    """An accepted document: a tree of time bounds keeps memory bounded, the rest is arbitrary; documents that cannot be satisfied are drawn again."""
+    """An accepted document: a tree of time bounds keeps memory bounded, the rest is arbitrary;
+    documents that cannot be satisfied are drawn again."""
     names = [f"V{i + 1}" for i in range(draw(st.sampled_from([1, 2, most, most, most])))]
     variables = {name: draw(filters()) for name in names}
     found: dict[str, Any] = {"family": "constraint", "variables": variables, "constraints": []}

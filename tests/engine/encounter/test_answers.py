@@ -1,4 +1,5 @@
-"""Encounters against their oracle, in small random worlds full of corner cases on the plane and on the globe."""
+"""Encounters against their oracle, in small random worlds full of corner cases on
+the plane and on the globe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Small random worlds for encounters: few places, distances equal to the limit, gaps, entities with both roles."""
+"""Small random worlds for encounters: few places, distances equal to the limit, gaps,
+entities with both roles."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Random programs from the language's grammar: every kind of clause, condition and construct.
 
-A program is made from the lowest level up; later rules may read what earlier rules define. Some programs are refused (an unsafe variable, a cycle):
-tests discard them.
+A program is made from the lowest level up; later rules may read what earlier rules define. Some
+programs are refused (an unsafe variable, a cycle): tests discard them.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class _Writer:
         name, arity = self.draw(st.sampled_from(self.events))
         return f"{name}({self.arguments(arity, *names)})"
 
-    # -- conditions ------------------------------------------------------------------------------------------------
+    # -- conditions --------------------------------------------------------------------------------
 
     def trigger(self, *names: str) -> str:
         simple = [one for one in self.fluents if one.simple]
@@ -109,7 +109,7 @@ class _Writer:
         else:
             self.lines.append(f"{kind}({head}, T) :- {body}.")
 
-    # -- clauses ---------------------------------------------------------------------------------------------------
+    # -- clauses -----------------------------------------------------------------------------------
 
     def simple(self, name: str) -> None:
         arity = self.draw(st.sampled_from([1, 1, 2]))
@@ -210,7 +210,8 @@ class _Writer:
 def generated(draw: st.DrawFn, *, timeless: bool = False) -> str:
     """Text of a program.
 
-    `timeless`: only constructs with the same result in sliding windows and in one big window: no complement, duration, Allen relation or empty list.
+    `timeless`: only constructs with the same result in sliding windows and in one big window: no
+    complement, duration, Allen relation or empty list.
     """
     writer = _Writer(draw, timeless)
     for number in range(draw(st.integers(1, 4))):

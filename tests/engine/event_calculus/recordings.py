@@ -1,4 +1,5 @@
-"""The recordings with golden results, and functions that run the programs of fixtures/programs over them."""
+"""The recordings with golden results, and functions that run the programs of
+fixtures/programs over them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Random programs over random streams: the compiled plan against sets of ticks, windows against one window, late against in order."""
+"""Random programs over random streams: the compiled plan against sets of ticks, windows against one
+window, late against in order."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ def test_one_window_is_the_oracle(text: str, stream: list[Row], dialect: str, ex
 @settings(max_examples=examples(150), deadline=None)
 @given(programs(timeless=True), rows(), st.integers(1, 8), st.integers(0, 8), st.sampled_from(["rtec", "rtec1"]), st.booleans())
 def test_sliding_windows_are_one_window(text: str, stream: list[Row], step: int, longer: int, dialect: str, restart: bool) -> None:
-    """Rows in order: no window drops rows that are still needed. Each interval comes as one row, so intervals fit into the window."""
+    """Rows in order: no window drops rows that are still needed. Each interval comes as one row, so
+    intervals fit into the window."""
     stream = [row for row in stream if INPUTS[row[0]][0] != "intervals" or row[3] - row[2] <= longer]
     program = compiled(text.replace("initially", "% initially"))
     whole = ByEngine(program, Settings(ONE_WINDOW.window, ONE_WINDOW.step, ONE_WINDOW.origin, dialect=dialect))
@@ -71,8 +73,8 @@ def test_a_value_ends_where_it_is_initiated_together_with_another(first: str) ->
 
 
 def test_a_window_looked_at_before_its_time_is_not_passed_over() -> None:
-    """After a long silence a row comes and the clock does not advance, so its window is evaluated before the clock has passed it; then the clock
-    moves far ahead."""
+    """After a long silence a row comes and the clock does not advance, so its window is evaluated
+    before the clock has passed it; then the clock moves far ahead."""
     program = compiled("initiatedAt(seen(X)=true, T) :- happensAt(ev(X), T).")
     engine = ByEngine(program, Settings(window=6, step=3))
     for moment, name in ((1, "a"), (100, ""), (200, "b"), (905, ""), (1000, "c")):
@@ -94,7 +96,8 @@ def test_a_window_that_would_take_too_long_is_refused_with_the_figure() -> None:
 
 
 def test_pairs_come_from_what_joins_them_not_from_all_pairs() -> None:
-    """With many entities on either side and more contacts than entities: joining the small lists first would give 160,000 rows."""
+    """With many entities on either side and more contacts than entities: joining the small lists
+    first would give 160,000 rows."""
     lists = "holdsFor(iv(X)=true, I1), holdsFor(iv(Y)=true, I2), holdsFor(near(X, Y)=true, I3)"
     text = f"holdsFor(both(X, Y)=true, I) :- {lists}, intersect_all([I1, I2, I3], I)."
     engine = ByEngine(compiled(text), Settings(ONE_WINDOW.window, ONE_WINDOW.step, ONE_WINDOW.origin, max_work=50_000))
@@ -115,7 +118,8 @@ def test_events_of_one_moment_that_share_no_variable_give_all_pairs() -> None:
 
 
 def test_what_ends_at_an_edge_does_not_end_again_after_a_silence() -> None:
-    """A fluent that ended with the last tick before a window ends there once, for any number of skipped windows."""
+    """A fluent that ended with the last tick before a window ends there once, for any
+    number of skipped windows."""
     program = compiled("initiatedAt(busy(X)=on, T) :- happensAt(ev(X), T). fi(busy(X)=on, busy(X)=off, 2).")
     engine = ByEngine(program, Settings(window=7, step=1, dialect="rtec1"))
     for name, moment in (("a", 3), ("b", 20)):

@@ -1,4 +1,5 @@
-"""Allen's relations in sliding windows, against sets of ticks: a source that ended before the window still has the targets that come after it."""
+"""Allen's relations in sliding windows, against sets of ticks: a source that ended before the
+window still has the targets that come after it."""
 
 from __future__ import annotations
 
@@ -41,8 +42,8 @@ def ticks_of(found: Iterable[tuple[int, int]]) -> set[int]:
 
 
 def windowed(stream: list[Row], relation: str, mode: str, flag: str, source: str, pairs: list[tuple[str, str]], when: Settings) -> Facts:
-    """The answer after all windows. Results before a window's first tick are final; a selected interval that extends into it is asserted as a
-    whole."""
+    """The answer after all windows. Results before a window's first tick are final; a selected
+    interval that extends into it is asserted as a whole."""
     answers: dict[tuple[str, str], set[int]] = {pair: set() for pair in pairs}
     first_of_all = next(t for t in range(LAST + 60) if t % when.step == when.origin % when.step and t >= stream[0][2])
     for query_time in range(first_of_all, LAST + when.step, when.step):
@@ -76,7 +77,8 @@ def windowed(stream: list[Row], relation: str, mode: str, flag: str, source: str
 def test_a_source_that_ended_before_the_window_still_counts(
     stream: list[Row], relation: str, mode: str, flag: str, joined: bool, crossed: bool, step: int, longer: int, exact: bool, restart: bool
 ) -> None:
-    """`joined`: the source is the union of two lists. `crossed`: it is another entity's, which may have no row in the target's window."""
+    """`joined`: the source is the union of two lists. `crossed`: it is another entity's, which may
+    have no row in the target's window."""
     lists = "holdsFor(src(X)=true, I1), holdsFor(more(X)=true, I2), union_all([I1, I2], S)" if joined else "holdsFor(src(X)=true, S)"
     text = f"holdsFor(rel(X, Y)=true, I) :- {lists}, holdsFor(tgt(Y)=true, T), allen({relation}, S, T, {mode}, {flag}, I).\n"
     text += "grounding(rel(X, Y)=true) :- pair(X, Y).\n"
@@ -92,7 +94,8 @@ def test_a_source_that_ended_before_the_window_still_counts(
 @settings(max_examples=examples(15), deadline=None)
 @given(streams(), st.integers(1, 8), st.integers(0, 8))
 def test_targets_are_those_of_one_window(relation: str, stream: list[Row], step: int, longer: int) -> None:
-    """Relations that a target keeps once it has them: sliding windows have the same result as one window over everything."""
+    """Relations that a target keeps once it has them: sliding windows have the same result as
+    one window over everything."""
     text = f"holdsFor(rel(X)=true, I) :- holdsFor(src(X)=true, S), holdsFor(tgt(X)=true, T), {relation}(S, T, target, I)."
     program = compile_text(text, inputs=INPUTS)
     whole = ByEngine(program, Settings(window=LAST + 30, step=LAST + 30, origin=LAST), inputs=INPUTS)

@@ -1,4 +1,5 @@
-"""On a feed of milliseconds time begins with the least t that has arrived, whatever the batches and partitions."""
+"""On a feed of milliseconds time begins with the least t that has arrived, whatever
+the batches and partitions."""
 
 from __future__ import annotations
 
@@ -56,7 +57,8 @@ def test_rows_before_the_first_that_arrived_count_in_every_partition(partitions:
 
 @pytest.mark.parametrize("batch_rows", [1, 2, 3, 4, 5, 7])
 def test_a_row_that_arrives_after_its_window_does_not_move_the_beginning(batch_rows: int) -> None:
-    """No rule reads `other`. The row at 0 arrives when the window that ends at 3 is over, and the next one begins after it."""
+    """No rule reads `other`. The row at 0 arrives when the window that ends at 3 is over, and the
+    next one begins after it."""
     table = stamped([("other", "a", t, "") for t in (1, 2, 3)] + [("set", "a", t, "on") for t in (2, 4, 0, 8, 10)])
     found = answers(query(outputs=["open", "idle"], window=4), FEED, table, batch_rows=batch_rows)
     assert set(found) == {("open", ("door",), "true", 1, None), ("idle", ("a",), "true", 1, None), ("idle", ("b",), "true", 1, None)}

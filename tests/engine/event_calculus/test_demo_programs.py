@@ -1,4 +1,5 @@
-"""The demo's programs on its simulators, with known ground truth, and on small scenes written by hand."""
+"""The demo's programs on its simulators, with known ground truth, and on
+small scenes written by hand."""
 
 from __future__ import annotations
 

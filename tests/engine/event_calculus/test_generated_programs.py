@@ -1,4 +1,5 @@
-"""Programs drawn from the language's grammar against the oracle: one window, sliding windows, disorder, partitions, restarts."""
+"""Programs drawn from the language's grammar against the oracle: one window, sliding windows,
+disorder, partitions, restarts."""
 
 from __future__ import annotations
 
@@ -57,7 +58,8 @@ def test_sliding_windows_are_the_oracle(text: str, stream: list[Row], step: int,
 
 @st.composite
 def disordered(draw: st.DrawFn, longest: int) -> list[Row]:
-    """Rows up to the feed's lateness late, intervals no longer than `longest`; the last is at LAST, the end of the oracle's time."""
+    """Rows up to the feed's lateness late, intervals no longer than `longest`; the last is at LAST,
+    the end of the oracle's time."""
     stream = [row for row in draw(rows()) if INPUTS[row[0]][0] != "intervals" or row[3] - row[2] <= longest]
     delays = [draw(st.integers(0, LATENESS)) for _ in stream]
     order = sorted(zip(delays, stream, strict=True), key=lambda pair: pair[0] + pair[1][2])
@@ -72,7 +74,8 @@ def asked(text: str, **when: Any) -> RegisteredQuery:
 
 
 def answered(query: RegisteredQuery, stream: list[Row], data: st.DataObject) -> set[tuple[Any, ...]]:
-    """The sum of the changes of all batches, from an evaluator with several partitions that may be restarted after each batch."""
+    """The sum of the changes of all batches, from an evaluator with several partitions that may be
+    restarted after each batch."""
     batch_rows, partitions, restart = data.draw(st.integers(1, 12)), data.draw(st.integers(1, 4)), data.draw(st.booleans())
     total = sum(answer(query, table(stream), batch_rows, partitions, restart=restart), Counter())
     assert all(weight == 1 for weight in total.values())
@@ -82,7 +85,8 @@ def answered(query: RegisteredQuery, stream: list[Row], data: st.DataObject) -> 
 @settings(max_examples=examples(40), deadline=None, suppress_health_check=MANY_REFUSED)
 @given(generated(timeless=True), st.data())
 def test_windows_disorder_partitions_and_restarts_are_the_oracle(text: str, data: st.DataObject) -> None:
-    """Windows long enough for all late rows: a step, the lateness and the longest interval together."""
+    """Windows long enough for all late rows: a step, the lateness and the
+    longest interval together."""
     step, longer = data.draw(st.integers(1, 9)), data.draw(st.integers(LATENESS, LATENESS + 6))
     dialect, stream = data.draw(st.sampled_from(["rtec", "rtec", "rtec1"])), data.draw(disordered(longer))
     query = asked(text, window=step + longer, step=step, origin=LAST % step, dialect=dialect, distributed=data.draw(st.booleans()))

@@ -1,4 +1,5 @@
-"""The rule language: accepted programs, faults with their places, and texts that must not make the parser slow or crash."""
+"""The rule language: accepted programs, faults with their places, and texts that must not make
+the parser slow or crash."""
 
 from __future__ import annotations
 

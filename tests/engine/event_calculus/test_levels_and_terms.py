@@ -1,4 +1,5 @@
-"""Relations defined by themselves with other constants, compound terms, and conditions of `initially`, against the oracle."""
+"""Relations defined by themselves with other constants, compound terms, and conditions of
+`initially`, against the oracle."""
 
 from __future__ import annotations
 

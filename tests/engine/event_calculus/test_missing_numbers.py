@@ -1,4 +1,5 @@
-"""A missing number has no name: it satisfies no condition and is in no answer; an infinite one is a number like others."""
+"""A missing number has no name: it satisfies no condition and is in no answer; an infinite
+one is a number like others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Every clause and every argument of a program has an effect on some answer, or is refused, or is reported as ignored."""
+"""Every clause and every argument of a program has an effect on some answer, or is refused,
+or is reported as ignored."""
 
 from __future__ import annotations
 
@@ -26,14 +27,15 @@ WORDS = {"mod", "rem", "is", "dynamic", "discontiguous"}
 EVERY = 40
 """One in this many changes is tested (a run over all takes minutes)."""
 SAID_TWICE = {
-    # The groundings of the lists that the rule reads exclude the same. An entity that disappears is not a person at the next tick, so no greeting
-    # with it begins.
+    # The groundings of the lists that the rule reads exclude the same. An entity that disappears is
+    # not a person at the next tick, so no greeting with it begins.
     "street": ("grounding(greeting(A, B)=true)", "\\+ happensAt(disappear(A), T), \\+ happensAt(disappear(B), T)"),
     "toy": ("grounding(happy(Person)=true)",),
 }
 """Clauses that may be in a program without changing any answer, with the reason."""
 STORIES: dict[str, list[Row]] = {
-    # A consumer asks for a quote while he still has to pay, is suspended, and accepts another quote all the same: no contract.
+    # A consumer asks for a quote while he still has to pay, is suspended, and accepts another quote
+    # all the same: no contract.
     "commerce": [
         (event, people, t, t + 1)
         for t, (event, people) in enumerate(
@@ -67,7 +69,8 @@ def streams(given: Given, number: int, rows: int, unknown: tuple[str, ...] = ())
 
 
 def outcome(text: str, inputs: Inputs, histories: list[list[Row]]) -> Outcome:
-    """Faults and notices (without their places, because these move), and the answers over each stream."""
+    """Faults and notices (without their places, because these move), and the
+    answers over each stream."""
     try:
         program = compile_text(text, inputs=inputs)
     except ProgramRefused as refused:
@@ -82,7 +85,8 @@ def outcome(text: str, inputs: Inputs, histories: list[list[Row]]) -> Outcome:
 
 
 def changed(text: str) -> Iterator[tuple[str, str]]:
-    """Variants of the program, without each clause and with each argument changed, each with a description of the change."""
+    """Variants of the program, without each clause and with each argument changed, each with a
+    description of the change."""
     lines = text.split("\n")
     starts = [0]
     for line in lines:

@@ -1,4 +1,5 @@
-"""The family's operator: batches, partitions, restarts, queries that are added and removed, late rows, refusals."""
+"""The family's operator: batches, partitions, restarts, queries that are added and
+removed, late rows, refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Programs divided in two stages: which fluents are non-relational, and that both stages together answer like the whole plan."""
+"""Programs divided in two stages: which fluents are non-relational, and that both stages together
+answer like the whole plan."""
 
 from __future__ import annotations
 
@@ -80,7 +81,8 @@ def table(stream: list[Row]) -> pa.Table:
 
 @st.composite
 def questions(draw: st.DrawFn) -> RegisteredQuery:
-    """A random program, with groundings over a domain for some of its fluents, some fluents as outputs, and perhaps compound terms."""
+    """A random program, with groundings over a domain for some of its fluents, some fluents as
+    outputs, and perhaps compound terms."""
     text = draw(st.one_of(programs(), programs(), divided()))
     made = query(text).specification.program
     if draw(st.booleans()):
@@ -132,7 +134,8 @@ def answer(asked: RegisteredQuery, stream: pa.Table, batch_rows: int, partitions
 @settings(max_examples=examples(100), deadline=None)
 @given(questions(), streams(), st.integers(1, 9), st.integers(2, 4), st.booleans())
 def test_two_stages_answer_as_one(asked: RegisteredQuery, stream: list[Row], batch_rows: int, partitions: int, restart: bool) -> None:
-    """The changes are equal batch by batch, for all edges, outputs and groundings, with late rows, and restarts after every batch."""
+    """The changes are equal batch by batch, for all edges, outputs and groundings, with late rows,
+    and restarts after every batch."""
     given_rows = table(stream)
     assert answer(asked, given_rows, batch_rows, partitions, restart=restart) == answer(asked, given_rows, batch_rows, 1)
 
@@ -169,7 +172,8 @@ def test_queries_come_and_go(asked: RegisteredQuery, other: RegisteredQuery, str
 
 
 def test_what_is_over_leaves_the_lists_that_are_reported() -> None:
-    """A silent partition skips no query time until its facts have left the window (otherwise they are asserted repeatedly)."""
+    """A silent partition skips no query time until its facts have left the window (otherwise they
+    are asserted repeatedly)."""
     asked = query("initiatedAt(f(X)=on, T) :- happensAt(ev(X), T). fi(f(X)=on, f(X)=off, 4).", outputs=["f"], step=1, window=2)
     stream: list[Row] = [("ev", ("c",), 0, 1), ("near", ("b", "b"), 16, 20), ("beat", ("a",), 27, 28)]
     assert answer(asked, table(stream), 9, 3) == answer(asked, table(stream), 9, 1)
@@ -180,8 +184,8 @@ def _by_query(outcomes: list[Outcome]) -> Counter[str]:
 
 
 def test_work_is_bounded_in_both_stages_together() -> None:
-    """A window that exceeds the limit as a whole also does when divided: the relational stage counts the rows that the keyed stage has read for
-    it."""
+    """A window that exceeds the limit as a whole also does when divided: the relational stage
+    counts the rows that the keyed stage has read for it."""
     lists = "holdsFor(f(X)=true, I1), holdsFor(iv(Y)=true, I2), holdsFor(near(X, Y)=true, I3)"
     text = f"{RULE}. holdsFor(g(X, Y)=true, I) :- {lists}, intersect_all([I1, I2, I3], I)."
     stream: list[Row] = [("ev", (f"n{i}",), t, t + 1) for t in range(20) for i in range(40)]
@@ -200,7 +204,8 @@ def limited(asked: RegisteredQuery, most: int) -> RegisteredQuery:
 @pytest.mark.spark
 @pytest.mark.slow
 def test_on_executors(spark: SparkSession, tmp_path: Path) -> None:
-    """Both stages as Spark tasks, with their states in files, have the same results as one evaluator, batch by batch."""
+    """Both stages as Spark tasks, with their states in files, have the same results as one
+    evaluator, batch by batch."""
     chance = random.Random(7)
     names = [f"n{i}" for i in range(9)]
     stream: list[Row] = []
@@ -223,7 +228,7 @@ def test_on_executors(spark: SparkSession, tmp_path: Path) -> None:
     assert changed(spread.local().finish()) == changed(whole.finish())
 
 
-# -- the partitioning ------------------------------------------------------------------------------------------------------------
+# -- the partitioning ------------------------------------------------------------------------------
 
 
 def cut_of(specification: CalculusSpecification) -> Partitioning | None:
@@ -237,7 +242,8 @@ def own(text: str, **changed: Any) -> set[str]:
 
 
 def test_caviar_is_cut_as_the_paper_cuts_it() -> None:
-    """`person` is evaluated separately for each entity; `close` and everything that depends on it, together."""
+    """`person` is evaluated separately for each entity; `close` and everything
+    that depends on it, together."""
     found = cut_of(query_of("caviar", "rtec_2025").specification)
     assert found is not None
     assert {node.name for node in found.keyed.nodes} == {"person", "activeOrInactivePerson"}
@@ -282,14 +288,16 @@ RULE = "initiatedAt(f(X)=true, T) :- happensAt(ev(X), T)"
         ("initiatedAt(f(X, Y)=true, T) :- happensAt(tie(X, Y), T), \\+ holdsAt(f(Y, X)=true, T).", set()),
         (f"{SECOND} holdsFor(g(A)=true, I) :- holdsFor(f(B, A)=true, I1), union_all([I1], I).", {"f", "g"}),
         (f"{SECOND} holdsFor(g(A)=true, I) :- holdsFor(f(A, B)=true, I1), union_all([I1], I).", {"f"}),
-        # Initiations are not sent: a fluent is in one stage with the rules that read its initiations for another entity.
+        # Initiations are not sent: a fluent is in one stage with the rules that read its
+        # initiations for another entity.
         (f"{RULE}. initiatedAt(g(X)=true, T) :- initiatedAt(f(X)=true, _, T, _).", {"f", "g"}),
         (f"{RULE}. initiatedAt(g(X)=true, T) :- initiatedAt(f(Y)=true, _, T, _), happensAt(tie(X, Y), T).", set()),
         (f"{RULE}. initiatedAt(g(X)=true, T) :- happensAt(tie(Y, X), T), \\+ initiatedAt(f(Y)=true, _, T, _).", set()),
         # A complement holds for all declared entities, with or without rows.
         ("grounding(f(X)=true) :- kind(X, _). holdsFor(f(X)=true, I) :- holdsFor(iv(X)=true, J), complement_all([J], I).", set()),
         ("holdsFor(f(X)=true, I) :- holdsFor(iv(X)=true, J), holdsFor(pt(X)=true, K), complement_all([J], C), intersect_all([C, K], I).", {"f"}),
-        # A domain: a fluent that begins by a row of its entity, continues as an answer of its own, and ends by rows.
+        # A domain: a fluent that begins by a row of its entity, continues as an answer of
+        # its own, and ends by rows.
         (f"{KNOWN} grounding(f(X)=true) :- id(X). {RULE}.", {"f"}),
         (f"{KNOWN} grounding(f(X)=true) :- id(X). initiatedAt(f(X)=true, T) :- happensAt(go(X), T).", set()),
         (f"{KNOWN} grounding(f(X)=true) :- id(X). {RULE}. fi(f(X)=true, f(X)=false, 5).", set()),
@@ -303,7 +311,8 @@ def test_what_is_non_relational(text: str, names: set[str]) -> None:
 
 
 def test_what_no_answer_carries_is_left_to_the_whole_domain() -> None:
-    """An entity without rows may still be a member as another's partner; only the relational stage has this information."""
+    """An entity without rows may still be a member as another's partner; only the relational
+    stage has this information."""
     text = f"{KNOWN} grounding(f(X)=true) :- id(X). {RULE}. holdsFor(g(X)=true, I) :- holdsFor(f(X)=true, J), union_all([J], I)."
     assert own(text, outputs=["f", "g"]) == {"f", "g"}
     assert own(text, outputs=["g"]) == set()
@@ -330,7 +339,8 @@ OPEN_HEADS = {
 
 @pytest.mark.parametrize("text", OPEN_HEADS.values(), ids=OPEN_HEADS)
 def test_what_a_head_leaves_open_is_no_grounding_that_begins_later(text: str) -> None:
-    """A window with a grounding's beginning, and earlier events, has the same results as small windows; batches of any size too."""
+    """A window with a grounding's beginning, and earlier events, has the same results as small
+    windows; batches of any size too."""
     stream = [
         ("go", ("go",), 5, 6),
         ("ev", ("a",), 10, 11),

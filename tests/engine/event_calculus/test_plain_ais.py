@@ -1,4 +1,5 @@
-"""The maritime program on real AIS positions has the same answers row by row, with restarts, in several partitions, and in one batch."""
+"""The maritime program on real AIS positions has the same answers row by row, with restarts, in
+several partitions, and in one batch."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ FEED = Feed.from_json({"name": "ais", "crs": "geographic", "time": "ticks", "tic
 
 
 def recording(folder: str) -> tuple[pa.Table, str]:
-    """Positions in order of arrival, up to a minute late, t in seconds; and the vessels' types as facts."""
+    """Positions in order of arrival, up to a minute late, t in seconds; and
+    the vessels' types as facts."""
     found, facts = positions(DATA / folder)
     delays = np.random.default_rng(5).integers(0, LATENESS_S + 1, len(found))
     good, _ = check_rows(found.take(pa.array(np.argsort(np.asarray(found["t"]) + delays, kind="stable"))), FEED)

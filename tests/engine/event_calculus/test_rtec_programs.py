@@ -1,4 +1,5 @@
-"""Programs in the manner of RTEC's own examples (a toy, voting, e-commerce, activities in a street, city transport) run as they are written."""
+"""Programs in the manner of RTEC's own examples (a toy, voting, e-commerce, activities in a street,
+city transport) run as they are written."""
 
 from __future__ import annotations
 

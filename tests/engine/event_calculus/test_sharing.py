@@ -1,4 +1,5 @@
-"""Pairs of a program spread over partitions: which relations can be, and that every number of partitions answers as one and as the oracle does."""
+"""Pairs of a program spread over partitions: which relations can be, and that every number of
+partitions answers as one and as the oracle does."""
 
 from __future__ import annotations
 
@@ -77,7 +78,8 @@ TESTS = st.sampled_from(["", ", X @< Y", ", Y @< X", ", X \\= Y"])
 
 @st.composite
 def lasting(draw: st.DrawFn) -> str:
-    """Pairs of members, each of which is near or apart, in the manner of RTEC's CAVIAR; not all of them make members that stay."""
+    """Pairs of members, each of which is near or apart, in the manner of RTEC's CAVIAR; not all of
+    them make members that stay."""
     named = draw(st.lists(st.sampled_from(["ev(X)", "go(X)", "place(X)", "slow(X)=true"]), unique=True))
     pairs = [("apart(X, Y)=true", draw(TESTS)), ("near(X, Y)=true", draw(TESTS)), ("parted(X, Y)=true", draw(TESTS))]
     others = draw(st.lists(st.sampled_from(["both(X, Y)=true", "parted(X, Y)=false", "met(X, Y)=false"]), unique=True))
@@ -112,7 +114,8 @@ def windows(draw: st.DrawFn) -> dict[str, Any]:
 @settings(max_examples=examples(25), deadline=None)
 @given(pair_programs(domains=False), rows(), st.integers(1, 9), st.sampled_from([1, 2, 4]), st.sampled_from(["rtec", "rtec1"]))
 def test_any_number_of_partitions_is_the_oracle(text: str, stream: list[Row], batch_rows: int, partitions: int, dialect: str) -> None:
-    """One window over everything; `near` comes as intervals of pairs. (The oracle knows no domains.)"""
+    """One window over everything; `near` comes as intervals of pairs. (The
+    oracle knows no domains.)"""
     program = query(text).specification.program
     outputs = sorted({name for name, _ in program.fluents | program.events})
     asked = query(text, outputs=outputs, window=LAST + 30, step=LAST + 30, origin=LAST, dialect=dialect)
@@ -123,7 +126,7 @@ def test_any_number_of_partitions_is_the_oracle(text: str, stream: list[Row], ba
     assert facts == by_oracle(FACTS + text, stream, dialect), text
 
 
-# -- positions, critical points, recorded arrivals -----------------------------------------------------------------------------------
+# -- positions, critical points, recorded arrivals -------------------------------------------------
 
 NEAR = [
     "spatial(near(X, Y)=true, proximity(place, 4, 3)).\n",
@@ -135,7 +138,8 @@ POINTS = {"synopsis": {"speed": "speed", "gap": 5, "keep": 2, "event": "ping"}}
 
 @st.composite
 def questions(draw: st.DrawFn) -> RegisteredQuery:
-    """A program over pairs that are near by their positions; its events are rows, or critical points of a synopsis; rows may say when they came."""
+    """A program over pairs that are near by their positions; its events are rows, or critical
+    points of a synopsis; rows may say when they came."""
     text = draw(st.sampled_from(NEAR)) + draw(pair_programs())
     inputs = {name: entry for name, entry in ENTITIES.items() if name in ("ev", "go", "tie")} | {"place": {"args": ["entity"]}}
     more: dict[str, Any] = {"arrival": "came"} if not draw(st.integers(0, 4)) else {}
@@ -184,11 +188,12 @@ def by_batches(
 @settings(max_examples=examples(25), deadline=None)
 @given(questions(), positions(), st.integers(1, 9), st.sampled_from([2, 3, 4]), st.booleans())
 def test_any_number_of_partitions_answers_as_one(asked: RegisteredQuery, stream: pa.Table, batch_rows: int, partitions: int, restart: bool) -> None:
-    """Batch by batch: late rows revise, pairs go on over windows' edges and restarts, critical points are made by entity first."""
+    """Batch by batch: late rows revise, pairs go on over windows' edges and restarts, critical
+    points are made by entity first."""
     assert by_batches(asked, stream, batch_rows, partitions, restart=restart) == by_batches(asked, stream, batch_rows, 1)
 
 
-# -- what is spread --------------------------------------------------------------------------------------------------------------------
+# -- what is spread --------------------------------------------------------------------------------
 
 
 def spread(specification: CalculusSpecification) -> tuple[dict[str, Key], dict[str, str]]:
@@ -211,11 +216,13 @@ def test_what_two_do_is_spread_by_pair() -> None:
         dict.fromkeys(["pilotOps", "rendezVous", "tugging", "proximity"], PAIR), {},
     )  # fmt: skip
     names = ["closeSymmetric_30", "close_24", "close_25", "close_30", "close_34", "fighting", "greeting1", "greeting2", "leaving_object", "meeting"]
-    # `close_34=false` is the complement over all pairs of members: all partitions know who they are.
+    # `close_34=false` is the complement over all pairs of members: all
+    # partitions know who they are.
     assert spread(query_of("caviar", "rtec_2025", distributed=True).specification) == (dict.fromkeys([*names, "moving"], PAIR), {})
     names = ["close", "fighting", "greeting", "leaving_object", "meeting", "moving"]
     assert spread(demo("plaza", "What people do")) == (dict.fromkeys(names, PAIR), {})
-    # Critical points are made first; what is of one vessel (`withinArea(Vessel, Area)` too) all partitions know.
+    # Critical points are made first; what is of one vessel (`withinArea(Vessel, Area)`
+    # too) all partitions know.
     assert spread(query_of("maritime", "plain_positions").specification)[0] == dict.fromkeys(["pilotOps", "proximity", "rendezVous", "tugging"], PAIR)
     assert spread(demo("strait", "Pursuits and meetings at sea")) == (dict.fromkeys(["near", "pursuit", "rendezVous"], PAIR), {})
 
@@ -244,11 +251,13 @@ def test_what_is_spread(text: str, keys: dict[str, Key]) -> None:
 
 
 def test_what_is_not_spread_says_why() -> None:
-    """An answer about one pair may make an entity a member for all other pairs, and those are elsewhere."""
+    """An answer about one pair may make an entity a member for all other
+    pairs, and those are elsewhere."""
     keys, together = spread(query(BASE + DOMAIN).specification)
     assert keys == {"both": PAIR}
     assert together == {"lone": "lone: it asks for all members of id, and any pair's answer may make one"}
-    # Long after its last row b is a member because lone(a, b) holds, so lone(aa, b) begins, which is another partition's pair.
+    # Long after its last row b is a member because lone(a, b) holds, so lone(aa, b) begins, which
+    # is another partition's pair.
     stream: list[Row] = [("ev", ("a",), 1, 2), ("ev", ("b",), 1, 2), ("ev", ("aa",), 20, 21)]
     total = sum(answer(query(BASE + DOMAIN, outputs=["lone"]), table(stream), 9, 4), Counter())
     assert ("lone", ("aa", "b"), "true", 21, None) in total
@@ -292,7 +301,8 @@ def test_members_that_all_partitions_know(changed: dict[str, str], outputs: list
 
 @pytest.mark.parametrize("partitions", [2, 3, 4])
 def test_an_entity_in_another_partitions_answer_is_a_member(partitions: int) -> None:
-    """Rows of a and b are long over when c comes; that both are members nevertheless follows from their answer, which one partition has."""
+    """Rows of a and b are long over when c comes; that both are members nevertheless follows from
+    their answer, which one partition has."""
     made = [("place", name, t, 0.0) for name, t in [("a", 1), ("b", 1), ("c", 40), ("d", 80)]]
     columns = dict(zip(("event", "entity", "t", "x"), map(list, zip(*made, strict=True)), strict=True))
     good, _ = check_rows(pa.table({**columns, "y": [0.0] * 4, "speed": [0.0] * 4}), YARD)
@@ -330,7 +340,8 @@ CROWD = pa.table(
 @pytest.mark.parametrize("made", [{}, POINTS])
 @pytest.mark.parametrize(("near", "more"), [(NEAR[0], ""), (NEAR[1], ""), (NEAR[0], BY_ENTITY[0])])
 def test_each_partition_measures_its_own_pairs_alone(near: str, more: str, made: dict[str, Any]) -> None:
-    """The distances that all partitions measure are those of one; of pairs known by one entity, those between two partitions twice."""
+    """The distances that all partitions measure are those of one; of pairs known by one entity,
+    those between two partitions twice."""
     inputs = {name: {"args": ["entity"]} for name in ("place", "ev", "go")}
     document = {
         "family": "calculus",

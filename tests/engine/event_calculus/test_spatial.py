@@ -166,7 +166,8 @@ def test_stays_last_until_the_next_sample_or_the_gap(rows: list[Sample], longest
 
 
 def met(rows: list[Sample], distance: float, slot: int, last: int) -> dict[tuple[int, int], set[int]]:
-    """By the definition: at t each of the two has a sample in (t - slot, t], and the two are near."""
+    """By the definition: at t each of the two has a sample in (t - slot,
+    t], and the two are near."""
     found: dict[tuple[int, int], set[int]] = {}
     for a, t, x, y in rows:
         for b, u, v, w in rows:
@@ -199,7 +200,8 @@ spatial(in(A)=true, inside(position, square, 3)).
 @settings(max_examples=examples(60), deadline=None)
 @given(samples, st.integers(1, 5), st.integers(0, 4))
 def test_sliding_windows_lose_no_meeting_and_no_stay(rows: list[Sample], step: int, longer: int) -> None:
-    """For every window: samples before it reach into it. The input continues to the last of all query times."""
+    """For every window: samples before it reach into it. The input continues to
+    the last of all query times."""
     rows = [*rows, (9, 12, 99, 99)]
     feed = Feed.from_json({"name": "yard", "crs": "planar", "time": "ticks", "tick": 1, "lateness": 0})
     table = pa.table(

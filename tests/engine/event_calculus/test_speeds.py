@@ -1,4 +1,5 @@
-"""impliedSpeedBelow: the definition said slowly, and sliding windows against one window that holds everything."""
+"""impliedSpeedBelow: the definition said slowly, and sliding windows against one
+window that holds everything."""
 
 from __future__ import annotations
 
@@ -52,7 +53,8 @@ def stamped(rows: list[Row]) -> pa.Table:
 
 
 def delays(rows: list[Row], silences: list[tuple[str, int, int | None]]) -> set[tuple[str, int, int | None]]:
-    """A silence [s, e) is a delay if the places at s - 1 and e - 1 are less than (e - s) * 1000 m apart; an open one if the first is known."""
+    """A silence [s, e) is a delay if the places at s - 1 and e - 1 are less than (e - s) * 1000 m
+    apart; an open one if the first is known."""
     places = {(entity, t): x / 100 for event, entity, t, x in reversed(rows) if event == "coord"}
     found = set()
     for entity, s, e in silences:
@@ -78,7 +80,8 @@ def facts_of(found: Counter[tuple[Any, ...]], name: str) -> set[tuple[str, int, 
 @example([("coord", "a", 2, 0), ("lost", "a", 2, 0), ("coord", "a", 20, 300), ("found", "a", 20, 0), ("coord", "b", 30, 0)], 3, 2)
 @example([("coord", "a", 2, 0), ("lost", "a", 2, 0), ("coord", "a", 25, 3), ("found", "a", 25, 0), ("coord", "b", 30, 0)], 3, 2)
 def test_a_delay_is_judged_by_both_places_however_far_the_window_has_slid(rows: list[Row], step: int, longer: int) -> None:
-    """Silences longer than any window, delays that turn out to be none: they are retracted as a whole."""
+    """Silences longer than any window, delays that turn out to be none: they
+    are retracted as a whole."""
     if not rows:
         return
     table = stamped(rows)

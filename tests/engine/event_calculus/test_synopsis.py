@@ -1,4 +1,5 @@
-"""Critical points from plain positions: against the definition report by report; batches, lateness, partitions, restarts."""
+"""Critical points from plain positions: against the definition report by report; batches,
+lateness, partitions, restarts."""
 
 from __future__ import annotations
 
@@ -133,7 +134,8 @@ def test_faults_have_their_places() -> None:
 @settings(max_examples=examples(20), deadline=None)
 @given(reports_of)
 def test_the_sandbox_has_the_critical_points(reports: list[Report]) -> None:
-    """A program is tried, and its answers explained, over a stretch of plain positions: with all that its answers are made of."""
+    """A program is tried, and its answers explained, over a stretch of plain positions: with all
+    that its answers are made of."""
     table = stamped(sorted(reports, key=lambda report: report.t))
     lanes = run_sandbox(PROGRAM, DOCUMENT, feed(0), table, 0, max(report.t for report in reports))
     shown = Counter((lane["fluent"], tuple(lane["args"]), None, one["start"], one["end"]) for lane in lanes for one in lane["intervals"])

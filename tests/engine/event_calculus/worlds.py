@@ -31,7 +31,8 @@ INPUTS: Inputs = {"ev": ("event", 1), "go": ("event", 1), "tie": ("event", 2), "
 Row = tuple[str, tuple[str, ...], int, int]
 """Input, arguments, t, t_end."""
 Facts = set[tuple[str, tuple[str, ...], str, int, int | None]]
-"""Fluent, arguments, value, start, end (null: open); an event has the value "" and its end is its start."""
+"""Fluent, arguments, value, start, end (null: open); an event has the value ""
+and its end is its start."""
 
 
 @st.composite
@@ -55,9 +56,11 @@ PAIR = ["near(X, Y)=true"]
 
 @st.composite
 def programs(draw: st.DrawFn, *, timeless: bool = False) -> str:
-    """Text of a program in which each fluent uses those before it (and maybe one cycle of simple fluents).
+    """Text of a program in which each fluent uses those before it (and maybe one
+    cycle of simple fluents).
 
-    `timeless`: only what sliding windows see as one big window does: no complement, no duration, no Allen relation.
+    `timeless`: only what sliding windows see as one big window does: no complement, no
+    duration, no Allen relation.
     """
     lines: list[str] = []
     one, pair = list(ONE), list(PAIR)
@@ -183,7 +186,8 @@ def _cycle(draw: st.DrawFn, one: list[str]) -> list[str]:
 
 @st.composite
 def divided(draw: st.DrawFn) -> str:
-    """Text of a program in which relations are made of themselves with other constants in one place: each uses those before it, in any order."""
+    """Text of a program in which relations are made of themselves with other constants in one
+    place: each uses those before it, in any order."""
     lines = []
     derived, simple, event = (draw(st.permutations(["1", "2", "far"])) for _ in range(3))
     for place, own in enumerate(derived):
@@ -219,7 +223,8 @@ def divided(draw: st.DrawFn) -> str:
 
 
 def with_terms(text: str) -> str:
-    """The same program with what rules define inside of terms: simple1(X) as kept(simple1(X)), pair2(X, Y) as rel(pair2(X), Y)."""
+    """The same program with what rules define inside of terms: simple1(X) as kept(simple1(X)),
+    pair2(X, Y) as rel(pair2(X), Y)."""
     text = re.sub(r"\b(pair\d)\((\w+), (\w+)\)", r"rel(\1(\2), \3)", text)
     return re.sub(r"\b((?:simple|derived|event)\d|ping|pong|stage|lev|step|seen)\(([^()]*)\)", r"kept(\1(\2))", text)
 

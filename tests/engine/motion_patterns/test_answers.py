@@ -1,4 +1,5 @@
-"""The operator gives the oracle's answers for any batches, partitions, restarts and registrations."""
+"""The operator gives the oracle's answers for any batches, partitions,
+restarts and registrations."""
 
 from __future__ import annotations
 
@@ -64,7 +65,8 @@ def test_any_arrival_within_the_lateness(queries, rows, lateness, seed):
 
 
 def test_worlds_hold_what_they_should_test():
-    """The strategies produce matches of all kinds, open ends and ties; otherwise the comparisons above would prove little."""
+    """The strategies produce matches of all kinds, open ends and ties; otherwise the comparisons
+    above would prove little."""
     seen: Counter = Counter()
 
     @given(st.lists(documents(), min_size=1, max_size=4), streams())
@@ -95,7 +97,8 @@ def step(x, *window, quantifier="exists"):
 
 
 def test_the_example_of_section_3():
-    """{(Q1, (30, 20), forall), (Q2), (Q3), (Q4, (10, 5), exists)}: the only entity is in place 0, then 2, 4 and 6."""
+    """{(Q1, (30, 20), forall), (Q2), (Q3), (Q4, (10, 5), exists)}: the only entity is in
+    place 0, then 2, 4 and 6."""
     pattern = {"family": "motion", "predicates": [step(0, 30, 20, quantifier="forall"), step(2), step(4), step(6, 10, 5)], "every": 1, "horizon": 30}
     rows = [at(t, place, seq) for seq, (t, place) in enumerate([(2, 0), (9, 0), (13, 2), (18, 4), (24, 6), (40, 9)])]
     assert set(run([pattern], rows, PLANE)) == {(0, "1", 29, 33, None, (1, 2, 3, 4))}
@@ -110,7 +113,8 @@ def test_neighbours_two_by_two_make_no_order_of_four():
 
 
 def test_a_sample_that_left_the_window_of_a_total_explains_no_best_match_of_later():
-    """Alone in its partition entity c is the best long before it is the best of all, and its sample at 6 has left the total's window by then."""
+    """Alone in its partition entity c is the best long before it is the best of all, and its sample
+    at 6 has left the total's window by then."""
     outside = {"outside": box(-9, -9, 1, 1), "window": [9, 0], "quantifier": "total", "at_least": 1, "gap": 5}
     near = {"distance": [0, 0], "window": [24, 4], "quantifier": "exists"}
     pattern = {"family": "motion", "predicates": [outside, near], "every": 1, "theta": {"op": "min"}}

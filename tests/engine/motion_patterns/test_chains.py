@@ -1,4 +1,5 @@
-"""Predicates in order by planes: candidates from planes, chains from samples, and windows that slide over many buckets."""
+"""Predicates in order by planes: candidates from planes, chains from samples, and windows
+that slide over many buckets."""
 
 from __future__ import annotations
 
@@ -37,9 +38,11 @@ def visits(*pairs, entity="1"):
         # The horizon is open at its far end: the first sample leaves at 1 + 10.
         (in_order(step(0), step(2)), visits((1, 0), (10, 2), (40, 9)), {(10, 11, (0, 1))}),
         (in_order(step(0), step(2)), visits((1, 0), (11, 2), (40, 9)), set()),
-        # When the first chain ends, a later one continues the same match, which keeps its witnesses.
+        # When the first chain ends, a later one continues the same match,
+        # which keeps its witnesses.
         (in_order(step(0), step(2)), visits((1, 0), (3, 2), (5, 0), (6, 2), (40, 9)), {(3, 15, (0, 1))}),
-        # A candidate without a chain becomes a match by one more sample of a predicate that already had some.
+        # A candidate without a chain becomes a match by one more sample of a
+        # predicate that already had some.
         (in_order(step(0), step(2)), visits((1, 2), (2, 0), (5, 2), (40, 9)), {(5, 12, (1, 2))}),
         # A windowed neighbour's sample counts from when it is in the window, by time alone.
         (in_order(step(0), step(2, 9, 5)), visits((1, 0), (3, 2), (40, 9)), {(8, 11, (0, 1))}),
@@ -57,7 +60,8 @@ def test_begin_end_and_witnesses(pattern, rows, expected):
 
 
 def wanderers(entities, instants, seed):
-    """Rows of entities that walk up and down a line of eight places and stay at each for some instants; every instant, or occasionally."""
+    """Rows of entities that walk up and down a line of eight places and stay at each for some
+    instants; every instant, or occasionally."""
     chance = np.random.default_rng(seed)
     place, often = chance.integers(0, 8, entities), chance.choice([0.1, 1.0], entities)
     rows = []
@@ -80,7 +84,8 @@ PATTERNS = [
 
 
 def answered(rows, most_buckets, batch, restart):
-    """All changes over `rows` in batches of `batch` instants, with planes for windows of at most `most_buckets` buckets; and the work counters."""
+    """All changes over `rows` in batches of `batch` instants, with planes for windows of at most
+    `most_buckets` buckets; and the work counters."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plane_groups, "MOST_BUCKETS", most_buckets)
         index = OPERATOR.compile(registered(PATTERNS, PLANE), PLANE)
@@ -100,7 +105,8 @@ def answered(rows, most_buckets, batch, restart):
 
 @pytest.mark.parametrize(("entities", "restart"), [(30, False), (300, False), (300, True)])
 def test_planes_and_index_points_have_equal_answers(entities, restart):
-    """Sliding windows of up to 60 buckets, dense and sparse: bits of leaving buckets are cleared unless another bucket has them."""
+    """Sliding windows of up to 60 buckets, dense and sparse: bits of leaving buckets are cleared
+    unless another bucket has them."""
     rows = wanderers(entities, 120, seed=entities)
     found = answered(rows, 128, 2, restart)
     assert found == answered(rows, 0, 2, False)

@@ -48,7 +48,8 @@ def test_on_the_globe(queries, rows, seed):
 
 
 def crowd(entities: int, begin: int = 0, shuffled: bool = True) -> Iterator[pa.RecordBatch]:
-    """Rows of entities that walk in a square of 100, in forty batches of one instant; their number grows in the first ten."""
+    """Rows of entities that walk in a square of 100, in forty batches of one instant; their
+    number grows in the first ten."""
     chance = np.random.default_rng(5)
     names = pa.array([f"e{number}" for number in range(entities)])
     x, y = chance.uniform(0, 100, (2, entities))

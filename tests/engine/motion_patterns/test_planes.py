@@ -1,4 +1,5 @@
-"""Planes and index points have the same answers; planes with few entities or many, dense or sparse buckets."""
+"""Planes and index points have the same answers; planes with few entities or
+many, dense or sparse buckets."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ from tests.examples import examples
 
 
 def answered(queries, rows, feed, unknown=0):
-    """Changes and emitted rows of the keyed stage, in three batches with a restart between; `unknown` are entities that were there before."""
+    """Changes and emitted rows of the keyed stage, in three batches with a restart between;
+    `unknown` are entities that were there before."""
     index, dictionary = OPERATOR.compile(registered(queries, feed), feed), EntityDictionary()
     if unknown:
         dictionary.encode(pa.array([f"stranger {i}" for i in range(unknown)]))
@@ -58,7 +60,8 @@ def test_buckets_without_planes_have_equal_answers(queries, rows, unknown):
 @given(st.lists(documents(), min_size=2, max_size=6), streams(most=40), st.sampled_from([0, 16]))
 @settings(max_examples=examples(30), deadline=None)
 def test_queries_in_several_groups_have_equal_answers(queries, rows, slabbed):
-    """One group for each query with different sequences; boxes are tested by slabs or by a shared grid."""
+    """One group for each query with different sequences; boxes are tested by
+    slabs or by a shared grid."""
     whole = answered(queries, rows, PLANE)
     most = max(len(group.sequences) for query in queries for group in OPERATOR.compile(registered([query], PLANE), PLANE).groups)
     with pytest.MonkeyPatch.context() as patch:
@@ -97,7 +100,8 @@ def test_a_window_of_very_many_buckets_keeps_index_points(window, every, width):
 
 
 def test_samples_at_the_edges_of_buckets_and_windows():
-    """At T = 10 the window (4, 8] holds samples at 5 to 8, and buckets are 2 wide: (4, 6] and (6, 8]."""
+    """At T = 10 the window (4, 8] holds samples at 5 to 8, and buckets are
+    2 wide: (4, 6] and (6, 8]."""
     document = {"family": "motion", "predicates": [{"inside": box(0, 0, 1, 1), "window": [6, 2]}], "every": 2}
     for t, first, past in [(4, 6, 10), (5, 8, 12), (6, 8, 12), (8, 10, 14)]:
         rows = [{"entity": "1", "t": t, "x": 0.5, "y": 0.5, "seq": 0}]
@@ -147,7 +151,8 @@ def test_the_grid_finds_what_each_region_holds(feed):
 
 @pytest.mark.parametrize("slabbed", [16, 0], ids=["slabs", "grid"])
 def test_stored_samples_are_those_that_boxes_hold(slabbed, monkeypatch):
-    """Samples on borders, close to them, outside, with huge coordinates or none; the store grows meanwhile."""
+    """Samples on borders, close to them, outside, with huge coordinates or none;
+    the store grows meanwhile."""
     monkeypatch.setattr(plane_groups, "_MOST_SLABBED", slabbed)
     chance = np.random.default_rng(4)
     shapes = [box(*chance.uniform(0, 8, 2).tolist(), *chance.uniform(0.1, 4, 2).tolist()) for _ in range(7)]

@@ -28,7 +28,8 @@ def trajectories_of(rows, document, now):
 
 
 def found_at(document, rows, now, feed):
-    """(entity -> list of witnesses or None, matches with scores) from only the rows within the windows' reach."""
+    """(entity -> list of witnesses or None, matches with scores) from only the rows
+    within the windows' reach."""
     index = compile_index(registered([document], feed), feed)
     kept = [row for row in rows if now - reach(index, 0) < row["t"] <= now]
     entities = EntityDictionary()

@@ -1,4 +1,5 @@
-"""The grid agrees with `Region.contains`; distances from borders on the globe are within their tolerance."""
+"""The grid agrees with `Region.contains`; distances from borders on the globe
+are within their tolerance."""
 
 from __future__ import annotations
 

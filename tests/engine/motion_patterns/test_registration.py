@@ -1,4 +1,5 @@
-"""Queries added and removed while the stream runs: caught up from the log, they answer as if they had always run."""
+"""Queries added and removed while the stream runs: caught up from the log, they answer
+as if they had always run."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ from tests.oracles.motion_patterns import answers
 
 
 class Registry(RuleBasedStateMachine):
-    """A running evaluator with queries that are added (caught up from the log) and removed, against the oracle on the whole stream."""
+    """A running evaluator with queries that are added (caught up from the log) and removed, against
+    the oracle on the whole stream."""
 
     @initialize(partitions=st.integers(1, 2))
     def start(self, partitions):
@@ -136,7 +138,8 @@ def test_removing_every_query_empties_the_state():
 
 
 def test_a_group_takes_over_no_sample_that_only_another_still_needs():
-    """Both queries have buckets of one unit, but only the second, which has other planes, needs samples of three units back."""
+    """Both queries have buckets of one unit, but only the second, which has other planes, needs
+    samples of three units back."""
     here = box(0, 0, 1, 1)
     near = {"family": "motion", "predicates": [{"inside": here, "window": [1, 0]}], "every": 1}
     far = {"family": "motion", "predicates": [{"inside": here, "window": [3, 2]}, {"outside": here, "window": [1, 0]}], "every": 1}
@@ -155,7 +158,8 @@ def test_totals_count_their_stretches_and_switches_and_a_snapshot_keeps_the_coun
     samples = [row(0, t, x) for t, x in ((0, 0), (1, 0), (2, 9), (3, 0), (8, 9), (40, 9))]
     state = OPERATOR.keyed.step(index, OPERATOR.keyed.initial(index), batch_of(samples, EntityDictionary()), 41).state
     work = OPERATOR.keyed.counters(index, state)
-    # Inside over [0, 2) and [3, 8): at least 4 of the last 10 from t = 6 on, and no longer from t = 15 on.
+    # Inside over [0, 2) and [3, 8): at least 4 of the last 10 from t = 6 on, and
+    # no longer from t = 15 on.
     assert (work["total_stretches"], work["total_switches"], work["total_stretches_kept"]) == (2, 2, 1)
     assert OPERATOR.keyed.counters(index, OPERATOR.keyed.load(index, OPERATOR.keyed.dump(index, state))) == work
     plain = OPERATOR.compile(registered([TOUR], PLANE), PLANE)

@@ -1,4 +1,5 @@
-"""Small random worlds full of corner cases for motion patterns, and ways to run the stages and the evaluator over them."""
+"""Small random worlds full of corner cases for motion patterns, and ways to run the stages
+and the evaluator over them."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ def table_of(rows: Sequence[Row]) -> pa.Table:
 
 
 def add_answers(total: Counter[Answer], changes: pa.Table) -> None:
-    """Adds changes in the form of the oracle's answers; a retraction must be of an asserted answer."""
+    """Adds changes in the form of the oracle's answers; a retraction must
+    be of an asserted answer."""
     for row in changes.to_pylist():
         assert row["kind"] == "match"
         assert all(item["entity"] == row["entities"][0] for item in row["evidence"])
@@ -47,7 +49,8 @@ def add_answers(total: Counter[Answer], changes: pa.Table) -> None:
 def run(
     documents: Sequence[Mapping[str, Any]], rows: Sequence[Row], feed: Feed, chance: random.Random | None = None, partitions: int = 1
 ) -> Counter[Answer]:
-    """Answers of the evaluator over stamped rows in arrival order: in one batch, or in random batches with random restarts and registrations."""
+    """Answers of the evaluator over stamped rows in arrival order: in one batch, or in random
+    batches with random restarts and registrations."""
     found: Counter[Answer] = Counter()
     for changes in changes_of(feed, registered(documents, feed), Stamper().stamp(table_of(rows)), chance, partitions):
         add_answers(found, changes)
@@ -59,7 +62,7 @@ def batch_of(rows: Sequence[Row], dictionary: EntityDictionary) -> Batch:
     return Batch(table.combine_chunks().to_batches()[0] if rows else pa.RecordBatch.from_pylist([], schema=table.schema), dictionary)
 
 
-# -- strategies: few places, so that borders, equal distances and equal times are frequent ------------------------------------------------
+# -- strategies: few places, so that borders, equal distances and equal times are frequent ---------
 
 SIZE = 4
 grid = st.integers(0, SIZE)
@@ -147,7 +150,8 @@ def documents(draw: st.DrawFn, *, globe: bool = False, kinds: Sequence[str] = KI
 
 @st.composite
 def streams(draw: st.DrawFn, *, most: int = 30) -> list[Row]:
-    """Rows in order of time; steps of 0 to 12, so that times are equal and windows fall empty; some without position."""
+    """Rows in order of time; steps of 0 to 12, so that times are equal and windows fall
+    empty; some without position."""
     rows: list[Row] = []
     t = draw(st.sampled_from([-100, -5, -1, 0, 5]))
     for seq in range(draw(st.integers(0, most))):

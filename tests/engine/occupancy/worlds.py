@@ -1,4 +1,5 @@
-"""Small adversarial worlds for occupancy: few entities, positions on the border, equal times, tuples that go stale at the same time."""
+"""Small adversarial worlds for occupancy: few entities, positions on the border, equal times,
+tuples that go stale at the same time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A feed gets more columns while its job runs: the kept state continues, exactly as if all rows had had them from the beginning, null before."""
+"""A feed gets more columns while its job runs: the kept state continues, exactly as if all rows had
+had them from the beginning, null before."""
 
 from __future__ import annotations
 
@@ -51,7 +52,8 @@ def queries(feed: Feed) -> list[RegisteredQuery]:
 
 
 def rows(feed: Feed, t: int, seed: int) -> pa.Table:
-    """Reports of 20 things, some out of order, some twice; some that differ only in the new columns."""
+    """Reports of 20 things, some out of order, some twice; some that
+    differ only in the new columns."""
     chance = random.Random(seed)
     found = []
     for _ in range(600):

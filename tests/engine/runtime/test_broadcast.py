@@ -1,4 +1,5 @@
-"""Queries over the rows of all entities: where they are evaluated, and which of them come and go, changes no answer."""
+"""Queries over the rows of all entities: where they are evaluated, and which of them come
+and go, changes no answer."""
 
 from __future__ import annotations
 
@@ -60,7 +61,8 @@ def found(outcomes: list[Any]) -> Counter[str]:
 
 
 def run(partitions: int, tables: list[pa.Table], changes: list[Any], chosen: set[int], *, restarts: bool) -> Counter[str]:
-    """The job's life: after each batch the queries may change, new ones with or without the past; it may be loaded from its state."""
+    """The job's life: after each batch the queries may change, new ones with or without the past;
+    it may be loaded from its state."""
     queries = [QUERIES[i] for i in sorted(chosen)]
     evaluator, outcomes = Evaluator.start(FEED, queries, partitions), []
     for n, (table, change) in enumerate(zip(tables, changes, strict=True)):
@@ -86,7 +88,8 @@ def test_the_answers_are_those_of_one_partition(seed: int, chosen: set[int], ste
     chance, stamper = random.Random(seed), Stamper()
     begins = np.cumsum([0, *(count // 2 for count, _ in steps)]).tolist()
     rows = [rows_of(chance, count, begin) for (count, _), begin in zip(steps, begins, strict=False)]
-    # Some rows come again: at the beginning of the next batch, after which queries may have come, or at the end of their own.
+    # Some rows come again: at the beginning of the next batch, after which queries may have come,
+    # or at the end of their own.
     befores = [rows[0], *rows]
     again = [pa.concat_tables([before.slice(max(len(before) - 4, 0)), own, own.slice(0, 3)]) for own, before in zip(rows, befores, strict=False)]
     tables, changes = [stamper.stamp(one) for one in again], [change for _, change in steps]
@@ -105,7 +108,8 @@ def taken(process: Broadcast, queries: BroadcastQueries, rows: pa.Table, waterma
 @settings(deadline=None, max_examples=examples(50))
 @given(st.integers(0, 1 << 16), st.lists(st.lists(st.integers(0, 2), min_size=8, max_size=8), min_size=1, max_size=4))
 def test_partitions_that_move_take_their_queries_with_them(seed: int, places: list[list[int]]) -> None:
-    """Partition p is at process `places[n][p]` in turn n; each process makes its state of the states of the turn before."""
+    """Partition p is at process `places[n][p]` in turn n; each process makes its state of the
+    states of the turn before."""
     chance, stamper = random.Random(seed), Stamper()
     queries = BroadcastQueries(FEED, [(i % 8, RegisteredQuery(f"q{i}", 1, check(BROADCAST[i % 4], FEED))) for i in range(12)])
     whole, total, expected = Broadcast.start(FEED, queries), Counter[str](), Counter[str]()
@@ -161,7 +165,8 @@ def test_a_gate_that_was_divided_and_united_again_remembers_each_row_once() -> N
 
 
 def test_processes_with_other_queries_give_entities_the_same_codes() -> None:
-    """Also those whose rows waited when the first of these queries came: some queries read them as they come, others when they are in order."""
+    """Also those whose rows waited when the first of these queries came: some queries read them as
+    they come, others when they are in order."""
     chance, stamper = random.Random(1), Stamper()
     evaluator = Evaluator.start(FEED, QUERIES[:1], 4)
     evaluator.process(stamper.stamp(rows_of(chance, 6, 10)))

@@ -89,7 +89,8 @@ CALCULUS = {"family": "calculus", "program": PROGRAM, "outputs": ["busy", "rich"
 
 @st.composite
 def graphs(draw):
-    """One query of each upstream family, and queries that derive from them, from one another and, with rules, from answers known late."""
+    """One query of each upstream family, and queries that derive from them, from one another and,
+    with rules, from answers known late."""
     found = dict(UPSTREAM)
     derive = {"a": draw(st.sampled_from(SOURCES)), "b": draw(st.sampled_from(SOURCES))}
     composite = {
@@ -139,12 +140,14 @@ def cut(table, chance):
 
 
 def answered(documents, table, chance):
-    """The answers with batches of any size, restarts, and queries that join, or are edited, in mid-stream."""
+    """The answers with batches of any size, restarts, and queries that join, or
+    are edited, in mid-stream."""
     queries = registered(documents)
     edited = {query.id for query in queries if chance.random() < 0.2}
     while more := {query.id for query in queries if any(source.query in edited for source in query.sources)} - edited:
         edited |= more
-    # What is edited ran before under another version, or not at all; what derives from it begins again.
+    # What is edited ran before under another version, or not at all; what
+    # derives from it begins again.
     before = [query for query in queries if query.id not in edited]
     old = [] if chance.random() < 0.5 else [query for query in registered(documents, 0) if query.id in edited]
     evaluator = GraphEvaluator.start(FEED, [*before, *old], begin(chance.randint(1, 3)))
@@ -279,7 +282,8 @@ def test_a_feeds_own_whole_numbers_called_value_stand_beside_those_of_answers():
 
 
 def test_an_answer_about_no_one_is_no_event_of_a_query_for_each_entity():
-    """Also two queries further down: a pair of two counts has two entities, and neither is known."""
+    """Also two queries further down: a pair of two counts has two
+    entities, and neither is known."""
     crowd = UPSTREAM["crowd"]
     by = {"where": [["event", "=", "a"]]}
     pair = {

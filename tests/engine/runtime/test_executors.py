@@ -1,4 +1,5 @@
-"""Spark's workers give the answers of one evaluator: in one JVM, on separate executors, with states that are lost and workers killed."""
+"""Spark's workers give the answers of one evaluator: in one JVM, on separate executors, with states
+that are lost and workers killed."""
 
 from __future__ import annotations
 
@@ -110,7 +111,8 @@ def test_answers_are_those_of_one_evaluator_also_after_a_restart_and_new_queries
 
 
 def test_a_state_that_is_lost_is_made_again_from_the_snapshot(spark: SparkSession, tmp_path: Path) -> None:
-    """A task that does not find the state it is asked for, whatever became of it, loads the last snapshot and takes the rows since then again."""
+    """A task that does not find the state it is asked for, whatever became of it, loads the last
+    snapshot and takes the rows since then again."""
     tables = batches(5)
     local, spread = Evaluator.start(FEED, TOGETHER), started(spark, tmp_path, TOGETHER, 2)
     expected = [local.process(table) for table in tables]
@@ -118,7 +120,8 @@ def test_a_state_that_is_lost_is_made_again_from_the_snapshot(spark: SparkSessio
     spread.dump()
     found += [through(spread, table) for table in tables[2:4]]
     before = spread.loads
-    # An attempt at the last batch whose result was lost: states may have advanced without the evaluator.
+    # An attempt at the last batch whose result was lost: states may have
+    # advanced without the evaluator.
     position, since, state, last_t = spread.position, list(spread._since), spread.state, spread.last_t
     through(spread, tables[4])
     spread.position, spread._since, spread.state, spread.last_t = position, since, state, last_t
@@ -240,7 +243,8 @@ survives(folder / "store", sys.argv[2], by_files=True)
 print("states in a store survive", flush=True)
 spark.stop()
 """
-"""States lie in a folder and what is emitted goes by the driver; then they lie in a store, and it goes in files. One cluster, slow to start."""
+"""States lie in a folder and what is emitted goes by the driver; then they lie in a store, and it
+goes in files. One cluster, slow to start."""
 
 
 def test_states_stay_at_separate_executors_and_survive_the_kill_of_a_worker_and_of_an_executor(tmp_path: Path) -> None:
@@ -264,7 +268,8 @@ def test_batches_are_smaller_where_rows_give_very_many_answers(monkeypatch: pyte
 
 
 def test_a_batch_with_too_many_answers_is_taken_again_with_fewer_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the driver its rows would be evaluated on one core, and all states read and written for each step."""
+    """In the driver its rows would be evaluated on one core, and all states read
+    and written for each step."""
     processor = answering(monkeypatch, lambda rows: 4 * rows)
     (outcome,) = processor._evaluate(Span(0, 800, 5))
     assert outcome.changes.num_rows == 800

@@ -1,4 +1,5 @@
-"""Every form of query over Spark's workers: the answers of one process, whatever the partitions, also after a restart and for queries that join."""
+"""Every form of query over Spark's workers: the answers of one process, whatever the partitions,
+also after a restart and for queries that join."""
 
 from __future__ import annotations
 
@@ -82,7 +83,8 @@ def test_a_backtest_gives_the_answers_of_one_process(spark: SparkSession, expect
 def test_worlds_of_every_form_answer_as_the_definition_says(
     spark: SparkSession, documents: dict[str, Any], rows: list[dict[str, Any]], partitions: int, batch_rows: int
 ) -> None:
-    """As one process does with many more worlds (test_derived); here it is the placement that is looked at."""
+    """As one process does with many more worlds (test_derived); here it is the
+    placement that is looked at."""
     feed, table = test_derived.FEED, stamped(rows, test_derived.FEED)
     begin: Callable[..., Any] = lambda queries: SparkEvaluator.start(feed, queries, partitions, batch_rows=batch_rows, spark=spark)  # noqa: E731
     evaluator = GraphEvaluator.start(feed, test_derived.registered(documents), begin)
@@ -94,7 +96,8 @@ def test_worlds_of_every_form_answer_as_the_definition_says(
 
 
 def test_queries_that_join_over_executors_and_a_restart_change_nothing(spark: SparkSession, expected: Any, tmp_path: Path) -> None:
-    """Half of the queries join in mid-stream, with what they derive from running already, or joining too."""
+    """Half of the queries join in mid-stream, with what they derive from
+    running already, or joining too."""
     first = [query for query in QUERIES if query.id in ("crowd", "pair", "crossing", "back alone")]
     tables = [TABLE.slice(at, 800) for at in range(0, TABLE.num_rows, 800)]
     evaluator = GraphEvaluator.start(FEED, first, lambda queries: started(spark, tmp_path, queries, 2, FEED))

@@ -23,7 +23,8 @@ FEED = Feed("f", Crs.PLANAR, TimeUnit.TICKS)
 
 
 def through(feed: Feed, rows: pa.Table, chance: random.Random) -> tuple[list[int], list[int], int]:
-    """(seqs handed over, seqs of late rows, number of duplicates) of the gate in random batches with snapshots in between."""
+    """(seqs handed over, seqs of late rows, number of duplicates) of the gate in random batches
+    with snapshots in between."""
     gate, clock = Gate(feed), None
     ready: list[int] = []
     late: list[int] = []

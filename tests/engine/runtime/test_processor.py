@@ -1,4 +1,5 @@
-"""The batch protocol against its definition: whatever breaks where, stored answers are those of one evaluator over the whole log."""
+"""The batch protocol against its definition: whatever breaks where, stored answers are those of one
+evaluator over the whole log."""
 
 from __future__ import annotations
 
@@ -144,7 +145,8 @@ def the_oracle(log: EventLog, queries: Sequence[RegisteredQuery]) -> Counter[tup
 
 
 class Life:
-    """A log, a store, and a job that is started again whenever it has crashed. It stores beside the evaluation or not, as chance will have it."""
+    """A log, a store, and a job that is started again whenever it has crashed. It stores beside the
+    evaluation or not, as chance will have it."""
 
     def __init__(self, folder: Path, seed: int, monkeypatch: pytest.MonkeyPatch, known: Sequence[RegisteredQuery] = QUERIES) -> None:
         self.chance = random.Random(seed)
@@ -336,7 +338,8 @@ def test_a_batch_that_takes_too_long_to_store_goes_on_in_smaller_parts_that_grow
         calm.grow(10)
     calm.store.most_rows = 60
     parts = stored_parts(calm)
-    # 400, 200, 100 were too many; segments of 10 rows then go together until there are 60 of them again.
+    # 400, 200, 100 were too many; segments of 10 rows then go together until
+    # there are 60 of them again.
     assert parts[0] == 50
     assert 60 in parts[1:]
     assert set(calm.store.called) == {"resumed"}

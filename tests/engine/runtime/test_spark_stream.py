@@ -1,4 +1,5 @@
-"""The stream through Spark: what the job takes is each feed's log, once, however its micro-batches begin."""
+"""The stream through Spark: what the job takes is each feed's log, once,
+however its micro-batches begin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A query that cannot be evaluated is stopped, and the others answer as if it had never been there."""
+"""A query that cannot be evaluated is stopped, and the others answer as if it had never been
+there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Segments grouped by a hash of the entity read like ordered ones, and reading a part costs only that part."""
+"""Segments grouped by a hash of the entity read like ordered ones, and reading a
+part costs only that part."""
 
 from __future__ import annotations
 

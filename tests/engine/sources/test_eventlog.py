@@ -27,7 +27,7 @@ def log(tmp_path: Path) -> EventLog:
     return EventLog(tmp_path, "city")
 
 
-# -- appending and reading --------------------------------------------------------------------------------------------------------
+# -- appending and reading -------------------------------------------------------------------------
 
 
 def test_an_empty_log_has_no_rows_and_ends_at_zero(log: EventLog) -> None:
@@ -107,7 +107,7 @@ def test_small_segments_are_joined_for_readers(log: EventLog) -> None:
     assert [table.num_rows for table in log.read()] == [20]
 
 
-# -- keys -------------------------------------------------------------------------------------------------------------------------
+# -- keys ------------------------------------------------------------------------------------------
 
 
 def test_an_idempotency_key_is_appended_once(log: EventLog) -> None:
@@ -161,7 +161,7 @@ def test_every_waiting_append_gets_a_disk_error_and_the_log_stays_usable(log: Ev
     assert log.append(rows(2)) == Appended(0, 0)
 
 
-# -- time -------------------------------------------------------------------------------------------------------------------------
+# -- time ------------------------------------------------------------------------------------------
 
 
 def test_tail_returns_a_time_span_for_all_or_some_entities(log: EventLog) -> None:
@@ -214,7 +214,8 @@ def test_a_bounded_span_opens_only_segments_that_may_hold_it(log: EventLog, open
 def test_on_time_rows_are_found_however_far_behind_the_clock(log: EventLog) -> None:
     for t in (100, 120, 119, 101, 100, 130, 109, 120, 140, 120, 141, 120):
         log.append(rows(t))
-    # After 120, 100 is in time; after 130, 109 is late; after 140, 120 is the last that is in time, and after 141 late.
+    # After 120, 100 is in time; after 130, 109 is late; after 140, 120 is the last that is in
+    # time, and after 141 late.
     assert log.tail(100, 121, lateness=20)["t"].to_pylist() == [100, 120, 119, 101, 100, 120, 120]
     assert log.tail(100, 121)["t"].to_pylist() == [100, 120, 119, 101, 100, 109, 120, 120, 120]
 
@@ -260,7 +261,7 @@ def test_only_the_oldest_history_is_dropped(log: EventLog) -> None:
     assert log.append(rows(1)) == Appended(6, 6)
 
 
-# -- compaction -------------------------------------------------------------------------------------------------------------------
+# -- compaction ------------------------------------------------------------------------------------
 
 
 def test_only_whole_segments_up_to_the_position_are_compacted(log: EventLog) -> None:
@@ -320,7 +321,8 @@ STEPS = st.lists(
 
 @given(steps=STEPS)
 def test_the_log_behaves_like_a_list(steps: list[tuple]) -> None:
-    """Model: all rows ever appended with their clock; a key returns its first append while that is live."""
+    """Model: all rows ever appended with their clock; a key returns its first
+    append while that is live."""
     with tempfile.TemporaryDirectory() as folder:
         log, model, keys = EventLog(folder, "f"), [], {}
         for step in steps:

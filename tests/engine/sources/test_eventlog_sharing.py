@@ -1,4 +1,5 @@
-"""The event log shared by processes and readers: no row is lost, duplicated or incomplete, whichever process dies or reads meanwhile."""
+"""The event log shared by processes and readers: no row is lost, duplicated or incomplete,
+whichever process dies or reads meanwhile."""
 
 import os
 import random
@@ -84,7 +85,8 @@ def test_a_writer_killed_at_random_stores_every_row_once(tmp_path: Path) -> None
     """Kill -9 in a loop while another process writes and this one compacts and reads."""
     chance = random.Random(7)
     log = EventLog(tmp_path, "f")
-    # Without keys: those need their segments to stay until they are settled, and here any segment is compacted at any time.
+    # Without keys: those need their segments to stay until they are settled, and here any segment
+    # is compacted at any time.
     steady = start_writer(tmp_path, "s", 400, keys=False)
     acknowledged: list[str] = []
     for _ in range(12):

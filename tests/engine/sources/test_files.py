@@ -1,4 +1,5 @@
-"""Files of every format give the same rows; unreadable rows are reported with their line, the others are read."""
+"""Files of every format give the same rows; unreadable rows are reported with their
+line, the others are read."""
 
 from __future__ import annotations
 

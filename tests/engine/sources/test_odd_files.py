@@ -1,4 +1,5 @@
-"""Files as real tools write them, with unusual features: guessed correctly, or the fault shown by row with its remedy; no row is lost."""
+"""Files as real tools write them, with unusual features: guessed correctly, or the fault shown by
+row with its remedy; no row is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Coordinates as real tools write them: in one column, as integers, as WKB, in an unknown zone; they are read, or the fault names a remedy."""
+"""Coordinates as real tools write them: in one column, as integers, as WKB, in an unknown zone;
+they are read, or the fault names a remedy."""
 
 from __future__ import annotations
 

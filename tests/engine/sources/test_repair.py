@@ -1,4 +1,5 @@
-"""Damage of a log is detected, whichever byte was hit, and repaired: nothing readable is lost, and no wrong row is read."""
+"""Damage of a log is detected, whichever byte was hit, and repaired: nothing readable is lost,
+and no wrong row is read."""
 
 from __future__ import annotations
 
@@ -179,7 +180,8 @@ def test_a_removed_log_continues_after_its_last_number(log: EventLog) -> None:
 
 
 def test_the_check_sum_of_an_unchanged_large_file_is_computed_once(log: EventLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Jumps through a day of history open the same files again and again: a checksum over 20 MB each time was most of the wait."""
+    """Jumps through a day of history open the same files again and again: a checksum over 20 MB
+    each time was most of the wait."""
     summed: list[str] = []
     crc_of = segments.crc_of
     monkeypatch.setattr("engine.sources.segments.WHOLE_BYTES", 100)

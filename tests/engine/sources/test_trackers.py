@@ -1,4 +1,5 @@
-"""Reports of trackers as their makers document them: OsmAnd's protocol, Traccar Client, Traccar's forwarding; and GTFS-realtime."""
+"""Reports of trackers as their makers document them: OsmAnd's protocol, Traccar Client, Traccar's
+forwarding; and GTFS-realtime."""
 
 from __future__ import annotations
 

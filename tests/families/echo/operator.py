@@ -1,4 +1,5 @@
-"""The echo operator: rows through both stages, routed by entity and by time, so that every path of the runtime is used."""
+"""The echo operator: rows through both stages, routed by entity and by time, so that every
+path of the runtime is used."""
 
 from __future__ import annotations
 
@@ -79,7 +80,8 @@ class KeyedEcho(Stage[EchoIndex, Latest]):
 
 
 class RelationalEcho(Stage[EchoIndex, int]):
-    """States each row that a `rows` query asks for. The state is the watermark, which never goes back."""
+    """States each row that a `rows` query asks for. The state is the
+    watermark, which never goes back."""
 
     def initial(self, index: EchoIndex) -> int:
         return -(2**62)

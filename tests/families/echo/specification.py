@@ -12,7 +12,8 @@ from engine.model.conditions import Conditions
 
 @dataclass(frozen=True)
 class EchoSpecification:
-    """`rows`: each event is asserted; `latest`: an entity's newest event, the one before is retracted; `silent`: nothing."""
+    """`rows`: each event is asserted; `latest`: an entity's newest event, the one before is
+    retracted; `silent`: nothing."""
 
     where: Conditions
     mode: str

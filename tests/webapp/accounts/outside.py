@@ -1,4 +1,5 @@
-"""Outside services that a log-in needs, as real programs on loopback: an OpenID Connect provider, a mail server, an authenticator app."""
+"""Outside services that a log-in needs, as real programs on loopback: an OpenID Connect provider, a
+mail server, an authenticator app."""
 
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ class _Inbox:
 
 @contextmanager
 def mail_server(held: threading.Event | None = None) -> Iterator[tuple[int, list[EmailMessage]]]:
-    """The port of an SMTP server, and the mails that it received. While `held` is set it does not acknowledge."""
+    """The port of an SMTP server, and the mails that it received. While `held` is
+    set it does not acknowledge."""
     reservation = PortReservation()
     reservation.release()
     inbox = _Inbox(held or threading.Event())
@@ -80,7 +82,8 @@ def identity_provider() -> Iterator[str]:
 
 
 def providers(issuer: str, **more: Any) -> str:
-    """`VEDETTE_OIDC_PROVIDERS` for both clients of the provider; `more` are settings of the first."""
+    """`VEDETTE_OIDC_PROVIDERS` for both clients of the provider; `more`
+    are settings of the first."""
     first = {"id": "corp", "name": "Example Corp", "issuer": issuer, "client_id": "vedette", "secret": "a secret of tests", **more}
     second = {"id": "second", "name": "Second Harbour", "issuer": issuer, "client_id": "vedette-two", "secret": "a secret of tests"}
     return json.dumps([first, second])
@@ -92,7 +95,8 @@ class _KeepRedirects(urllib.request.HTTPRedirectHandler):
 
 
 def consent(address: str, name: str) -> str:
-    """What a person does at the provider who arrives at `address`: logs in as `name`, consents. Returns the redirect address."""
+    """What a person does at the provider who arrives at `address`: logs in as `name`, consents.
+    Returns the redirect address."""
     opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(CookieJar()), _KeepRedirects())
     provider = urllib.parse.urlsplit(address).netloc
     body = None
@@ -113,7 +117,8 @@ def consent(address: str, name: str) -> str:
 
 
 def code_of_app(secret: str, steps: int = 0) -> str:
-    """The code of an authenticator app (RFC 6238) for the secret, `steps` times 30 seconds from now."""
+    """The code of an authenticator app (RFC 6238) for the secret, `steps`
+    times 30 seconds from now."""
     counter = struct.pack(">Q", int(time.time()) // 30 + steps)
     digest = hmac.digest(base64.b32decode(secret), counter, "sha1")
     offset = digest[-1] & 15

@@ -1,4 +1,5 @@
-"""Second factors and sessions: an authenticator app, recovery codes, the list of sessions. Passkeys: tests/browser/test_log_in.py."""
+"""Second factors and sessions: an authenticator app, recovery codes, the list of sessions.
+Passkeys: tests/browser/test_log_in.py."""
 
 import re
 import time
@@ -51,7 +52,8 @@ def test_an_account_with_an_authenticator_needs_more_than_the_password(owner: Cl
     answer = other.post("/login/?next=/feeds/", {"username": "owner", "password": "owner has a password"})
     assert answer["Location"].startswith("/login/second-factor/") and not is_in(other)
     assert other.post("/login/second-factor/", {"code": "000000"}).status_code == 200 and not is_in(other)
-    # The code of these 30 seconds was used to set the app up, and no code works twice: forget that it was used.
+    # The code of these 30 seconds was used to set the app up, and no code works
+    # twice: forget that it was used.
     cache.clear()
     other.post("/login/second-factor/", {"code": code_of_app(secret)})
     assert is_in(other)
@@ -113,7 +115,8 @@ def test_users_see_their_sessions_and_can_end_the_others(owner: Client) -> None:
 
 
 def test_a_code_works_once_across_processes(owner: Client) -> None:
-    """Without Redis each web process has a separate cache: one does not know what another stored."""
+    """Without Redis each web process has a separate cache: one does not
+    know what another stored."""
     secret = set_up_app(owner)
     if time.time() % 30 > 20:
         time.sleep(31 - time.time() % 30)

@@ -1,4 +1,5 @@
-"""Pages are in the language that their reader chose, or else in the one that the browser asks for."""
+"""Pages are in the language that their reader chose, or else in the one
+that the browser asks for."""
 
 from __future__ import annotations
 
@@ -56,7 +57,8 @@ def test_a_failed_log_in_is_reported_in_the_language_of_the_browser(db: None) ->
 def test_mails_are_in_the_language_of_their_reader(
     people: SimpleNamespace, client_of: Callable[[Any], APIClient], mailoutbox: list[EmailMessage], settings: Any
 ) -> None:
-    """An English administrator invites a German: the mail names the role in German. An English browser requests a German's password reset."""
+    """An English administrator invites a German: the mail names the role in German. An English
+    browser requests a German's password reset."""
     settings.EMAIL_GIVEN = True
     people.stranger.email, people.stranger.language = "stranger@example.org", "de"
     people.stranger.save()

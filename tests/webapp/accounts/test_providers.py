@@ -1,4 +1,5 @@
-"""Log-in by OpenID Connect, with a certified provider on loopback: discovery, code flow with PKCE, signed tokens."""
+"""Log-in by OpenID Connect, with a certified provider on loopback: discovery, code flow
+with PKCE, signed tokens."""
 
 import re
 import urllib.parse

@@ -35,7 +35,8 @@ MADE: list[tuple[str, str, dict[str, Any]]] = [
 
 @pytest.fixture
 def client(people: SimpleNamespace, query: Any, client_of: Callable[..., APIClient]) -> APIClient:
-    """The owner's client, an operator of the harbour team, with one feed, one region of five vertices and one query."""
+    """The owner's client, an operator of the harbour team, with one feed, one region of
+    five vertices and one query."""
     Membership.objects.create(user=people.owner, team=people.harbour, role="operator")
     return client_of(people.owner)
 
@@ -109,7 +110,7 @@ def test_an_unknown_quota_is_refused_when_the_program_starts(monkeypatch: pytest
         quotas("VEDETTE_USER_QUOTAS", feeds=3)
 
 
-# -- set for one person or team -----------------------------------------------------------------------------------------------------
+# -- set for one person or team --------------------------------------------------------------------
 
 
 def test_quotas_set_by_an_administrator_are_enforced(client: APIClient, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
@@ -162,7 +163,7 @@ def test_an_invalid_quota_is_refused_with_a_pointer(
     assert answer.status_code == 400 and expected in fault["message"] and fault["pointer"] == f"/limits/{next(iter(limits))}"
 
 
-# -- rows a second ----------------------------------------------------------------------------------------------------------------
+# -- rows a second ---------------------------------------------------------------------------------
 
 
 def send(token: ApiToken | Any, rows: int) -> Any:
@@ -209,7 +210,7 @@ def test_a_token_bucket_refills_up_to_its_size() -> None:
     assert buckets.wait(Limit(("user", 2), "x", 10.0, of_rows=True)) == 0.0
 
 
-# -- tokens -----------------------------------------------------------------------------------------------------------------------
+# -- tokens ----------------------------------------------------------------------------------------
 
 
 def test_a_token_for_one_feed_works_only_there(people: SimpleNamespace, feed: Any, client: APIClient) -> None:

@@ -1,4 +1,5 @@
-"""Teams and people: who may invite, change roles, remove and transfer, and who inherits a removed member's objects."""
+"""Teams and people: who may invite, change roles, remove and transfer, and who inherits a
+removed member's objects."""
 
 import re
 from collections.abc import Callable

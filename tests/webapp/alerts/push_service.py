@@ -1,4 +1,5 @@
-"""A push service on loopback (RFC 8030) that accepts one sender (VAPID, RFC 8292), and browsers that decrypt its messages (RFC 8291)."""
+"""A push service on loopback (RFC 8030) that accepts one sender (VAPID, RFC 8292), and browsers
+that decrypt its messages (RFC 8291)."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ def point_of(key: ec.EllipticCurvePublicKey) -> bytes:
 
 
 class Browser:
-    """A browser: its keys, and the messages that its push service delivered, decrypted on arrival."""
+    """A browser: its keys, and the messages that its push service
+    delivered, decrypted on arrival."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -70,7 +72,8 @@ class Browser:
 
 
 class PushService:
-    """Accepts messages signed by `sender` (its public key in the browsers' subscriptions), and keeps them for known browsers."""
+    """Accepts messages signed by `sender` (its public key in the browsers' subscriptions), and
+    keeps them for known browsers."""
 
     def __init__(self, sender: str) -> None:
         self.sender = sender
@@ -120,7 +123,8 @@ class PushService:
         return status
 
     def is_of_sender(self, authorization: str) -> bool:
-        """`vapid t=<JWT>, k=<key>`: signed by the sender that the browser subscribed to, for this service, for a day at most."""
+        """`vapid t=<JWT>, k=<key>`: signed by the sender that the browser subscribed to, for this
+        service, for a day at most."""
         scheme, _, rest = authorization.partition(" ")
         parameters = dict(part.strip().split("=", 1) for part in rest.split(","))
         signed, _, mark = parameters["t"].rpartition(".")

@@ -1,4 +1,5 @@
-"""Alerts to chats by Apprise: over real HTTP on loopback, from a process that reaches permitted addresses and no file."""
+"""Alerts to chats by Apprise: over real HTTP on loopback, from a process that reaches
+permitted addresses and no file."""
 
 from __future__ import annotations
 
@@ -115,7 +116,8 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 
 
 def test_memory_for_an_endless_response_is_bounded() -> None:
-    """As many messages are sent concurrently as there are threads: each gets a share of the machine."""
+    """As many messages are sent concurrently as there are threads: each
+    gets a share of the machine."""
     with endless() as port:
         message = {
             "url": f"mmost://127.0.0.1:{port}/keykeykeykeykeykeykeykey",

@@ -1,4 +1,5 @@
-"""Alerts to a topic of a real broker: acknowledged, under a stable key, only to permitted addresses."""
+"""Alerts to a topic of a real broker: acknowledged, under a stable key,
+only to permitted addresses."""
 
 import json
 from pathlib import Path
@@ -43,7 +44,8 @@ def test_all_messages_of_an_alert_have_one_key(query: Query, people: SimpleNames
         admin = AdminClient(servers)
         admin.create_topics([NewTopic("alerts", 1, 1)])["alerts"].result(END_S)
         for _ in range(2):
-            # The second time, as after a crash between the broker's acknowledgement and its recording.
+            # The second time, as after a crash between the broker's
+            # acknowledgement and its recording.
             Delivery.objects.update(sent_at=None)
             deliver_again(channel)
         consumer = Consumer({**servers, "group.id": "test"})

@@ -1,4 +1,5 @@
-"""Alerts: opened and ended by answers, in any batches; handled by people; published through the outbox."""
+"""Alerts: opened and ended by answers, in any batches; handled by people;
+published through the outbox."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -144,7 +145,7 @@ def expected(facts: Sequence[StoredFact]) -> list[tuple[Any, ...]]:
     return sorted(rows)
 
 
-# -- people -----------------------------------------------------------------------------------------------------------------------
+# -- people ----------------------------------------------------------------------------------------
 
 
 def test_an_acknowledgement_records_the_user_and_notifies_all_pages(

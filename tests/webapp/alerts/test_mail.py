@@ -1,4 +1,5 @@
-"""E-mail about alerts, with a real mail server: retried until it arrives, with a link that acknowledges."""
+"""E-mail about alerts, with a real mail server: retried until it arrives, with
+a link that acknowledges."""
 
 import io
 import os
@@ -90,7 +91,8 @@ def test_a_mail_says_when_the_alert_was_opened_in_the_zone_of_its_reader(mails: 
 def test_a_mail_is_in_the_language_of_its_reader_not_of_its_sender(
     mails: list[EmailMessage], channel: Channel, query: Query, people: SimpleNamespace
 ) -> None:
-    """The language of the address's account comes before that of the channel's owner; without a choice, it is the installation's."""
+    """The language of the address's account comes before that of the channel's owner; without a
+    choice, it is the installation's."""
     record(query, crossing(query, "in", "a", 10))
     with translation.override("de"):
         deliver(channel)
@@ -211,7 +213,8 @@ def test_a_channel_is_checked_by_its_kind_when_it_is_saved(
 def test_a_mail_about_one_alert_shows_where_it_was(
     mails: list[EmailMessage], channel: Channel, query: Query, received: Callable[[Any, Any], None]
 ) -> None:
-    """The picture is attached to the mail: nothing is fetched, and it is shown without access to the installation."""
+    """The picture is attached to the mail: nothing is fetched, and it is shown without
+    access to the installation."""
     received(query.feed, [{"entity": "a", "t": t, "x": t / 1000, "y": 5.0, "speed": 1.0, "kind": "x"} for t in range(-5000, 15_000, 1000)])
     fact = crossing(query, "in", "a", 0)
     partitions_ensure([span_of(0)])

@@ -1,4 +1,5 @@
-"""Alerts to a topic of a real broker: acknowledged by it, with a stable id, only to permitted addresses."""
+"""Alerts to a topic of a real broker: acknowledged by it, with a stable id,
+only to permitted addresses."""
 
 import json
 import threading

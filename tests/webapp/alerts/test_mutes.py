@@ -1,4 +1,5 @@
-"""Mutes: muted alerts are stored and shown as muted and not delivered; those still open afterwards are."""
+"""Mutes: muted alerts are stored and shown as muted and not delivered; those
+still open afterwards are."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,5 @@
-"""Alerts to browsers: signed for a push service, encrypted for the browser, only to permitted addresses, until the browser unsubscribes."""
+"""Alerts to browsers: signed for a push service, encrypted for the browser, only to permitted
+addresses, until the browser unsubscribes."""
 
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
@@ -114,7 +115,8 @@ def test_a_browser_is_one_channel_of_one_person_who_may_be_a_viewer(
     assert subscribe(viewer, service, service.subscribe(), team=people.harbour.pk).status_code == 400
     assert viewer.patch(f"/api/v1/channels/{first}/", {"public": True}, format="json").status_code == 400
     assert viewer.patch(f"/api/v1/channels/{first}/", {"url": "https://example.org/x"}, format="json").status_code == 400
-    # Another person logs in and subscribes in the same browser: it no longer shows the first one's alerts.
+    # Another person logs in and subscribes in the same browser: it no longer
+    # shows the first one's alerts.
     other = subscribe(client_of(people.owner), service, browser).json()["id"]
     assert list(Channel.objects.values_list("pk", "owner__username")) == [(other, people.owner.username)]
     for _ in range(MOST_BROWSERS):

@@ -1,4 +1,5 @@
-"""Routing rules: which alerts reach whom, and when; a rule never reaches anyone who may not see the alert."""
+"""Routing rules: which alerts reach whom, and when; a rule never reaches anyone
+who may not see the alert."""
 
 import json
 from collections.abc import Callable
@@ -71,7 +72,8 @@ def test_a_rule_matches_alerts_by_its_conditions(
         (("22:00", "06:00", []), "2026-11-23T03:59", True),
         (("22:00", "06:00", []), "2026-11-23T04:00", False),
         (("22:00", "06:00", []), "2026-11-23T20:00", True),
-        # The night that begins on Sunday in Athens lasts into Monday morning; Monday's night is another one.
+        # The night that begins on Sunday in Athens lasts into Monday morning;
+        # Monday's night is another one.
         (("22:00", "06:00", [6]), "2026-11-23T01:00", True),
         (("22:00", "06:00", [6]), "2026-11-23T21:00", False),
         ((None, None, [0]), "2026-11-22T22:30", True),
@@ -111,7 +113,8 @@ def test_a_message_names_the_rule_that_sent_it(query: Query, people: SimpleNames
 
 
 def escalating(query: Query, people: SimpleNamespace) -> datetime:
-    """An alert that goes to one channel at once and after ten minutes again, then to a chief; returns when it was opened."""
+    """An alert that goes to one channel at once and after ten minutes again, then to a chief;
+    returns when it was opened."""
     desk = quiet(people.owner)
     rule_save(user=people.owner, name="at once", channels=[desk])
     rule_save(user=people.owner, name="again", channels=[desk, quiet(people.owner, "chief")], after_minutes=10)
@@ -148,7 +151,7 @@ def test_a_later_message_about_an_alert_waits_for_the_earlier_one(query: Query, 
     assert sorted(channels_due(now)) == sorted(Channel.objects.values_list("pk", flat=True))
 
 
-# -- over the API -----------------------------------------------------------------------------------------------------------------
+# -- over the API ----------------------------------------------------------------------------------
 
 
 def test_rules_are_kept_over_the_api(query: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:

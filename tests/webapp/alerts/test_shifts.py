@@ -173,7 +173,8 @@ class TestRouted:
 def test_owners_are_warned_once_in_time_of_uncovered_days(
     people: SimpleNamespace, client_of: Callable[..., APIClient], settings: Any, mailoutbox: list[EmailMessage]
 ) -> None:
-    """The page and one mail for each fault: it ends soon, it has ended, nobody is on call for longer than a weekend."""
+    """The page and one mail for each fault: it ends soon, it has ended, nobody is on call
+    for longer than a weekend."""
     settings.EMAIL_GIVEN = True
     people.owner.email = "owner@example.org"
     people.owner.save()

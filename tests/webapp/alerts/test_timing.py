@@ -1,4 +1,5 @@
-"""Quiet hours, digests and grouping: decided only by times, each alert in one message of a channel."""
+"""Quiet hours, digests and grouping: decided only by times, each alert in
+one message of a channel."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,5 @@
-"""Webhooks: signed, sent only to permitted addresses, retried until they arrive, each with one id."""
+"""Webhooks: signed, sent only to permitted addresses, retried until they
+arrive, each with one id."""
 
 import hmac
 import json
@@ -83,7 +84,7 @@ def is_signed(headers: dict[str, str], body: bytes, secret: str) -> bool:
     return any(hmac.compare_digest(b64decode(part.removeprefix("v1,")), wanted) for part in headers["webhook-signature"].split())
 
 
-# -- signing ----------------------------------------------------------------------------------------------------------------------
+# -- signing ---------------------------------------------------------------------------------------
 
 
 def test_the_published_example_is_signed_as_published() -> None:
@@ -116,7 +117,7 @@ def test_during_a_rotation_both_secrets_sign(channel: Channel, receiver: Receive
     assert not is_signed(*receiver.got[1], old) and is_signed(*receiver.got[1], new)
 
 
-# -- where messages may go --------------------------------------------------------------------------------------------------------
+# -- where messages may go -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -280,7 +281,7 @@ def test_a_receiver_that_drips_is_cut_off(settings: Any, monkeypatch: pytest.Mon
     assert answer.status is None and answer.error
 
 
-# -- from alert to message --------------------------------------------------------------------------------------------------------
+# -- from alert to message -------------------------------------------------------------------------
 
 
 def test_an_alert_reaches_the_channel_once(query: Query, channel: Channel, receiver: Receiver) -> None:

@@ -1,4 +1,5 @@
-"""The audit log: every change, log-in and refusal is in it; users read only what concerns them; nobody changes it."""
+"""The audit log: every change, log-in and refusal is in it; users read only what
+concerns them; nobody changes it."""
 
 from __future__ import annotations
 
@@ -119,7 +120,8 @@ def test_malformed_requests_are_refusals_with_a_lower_limit(
         assert last(actor=people.owner.pk).status == status and last(actor=people.owner.pk).outcome == "refused"
     client.get("/api/v1/feeds/?nonsense=1")
     assert Entry.objects.filter(actor=people.owner.pk, outcome="refused").count() == 4
-    # Refusals about objects of others have a separate limit, so that they cannot be hidden behind many of the other kind.
+    # Refusals about objects of others have a separate limit, so that they cannot be hidden
+    # behind many of the other kind.
     client.get("/api/v1/queries/999999/")
     assert last(actor=people.owner.pk).status == 404
 
@@ -205,7 +207,7 @@ def test_entries_name_management_commands(db: None) -> None:
     assert entry.means == "command" and entry.actor is None and entry.request
 
 
-# -- one transaction with the change ------------------------------------------------------------------------------------------------
+# -- one transaction with the change ---------------------------------------------------------------
 
 CHANGES: dict[str, tuple[str, dict[str, Any], str]] = {
     "region.create": ("/api/v1/regions/", REGION, "feeds_region"),
@@ -216,7 +218,8 @@ CHANGES: dict[str, tuple[str, dict[str, Any], str]] = {
 
 @pytest.fixture
 def as_owner(transactional_db: None) -> Iterator[Callable[[str], None]]:
-    """Runs a statement as the role that owns the tables; rows that it added to `audit_entry` are removed at the end."""
+    """Runs a statement as the role that owns the tables; rows that it added to
+    `audit_entry` are removed at the end."""
     url = with_database(os.environ.get("DATABASE_OWNER_URL", os.environ["DATABASE_URL"]), connection.settings_dict["NAME"])
     owner = psycopg2.connect(url)
     owner.autocommit = True
@@ -293,7 +296,7 @@ def test_no_entry_holds_the_secret_of_a_link(people: SimpleNamespace, feed: Any,
     assert secret not in written and token not in written and token[8:] not in written
 
 
-# -- who reads it -----------------------------------------------------------------------------------------------------------------
+# -- who reads it ----------------------------------------------------------------------------------
 
 
 def test_a_superuser_reads_all_and_an_admin_what_concerns_the_team(people: SimpleNamespace, feed: Any, client_of: Clients) -> None:

@@ -120,7 +120,8 @@ def start_of(kind: str, errors: Any = subprocess.DEVNULL) -> subprocess.Popen[by
 def ask(
     kind: str, *requests: dict[str, Any], seconds: float = 20, memory: int = 1 << 30, errors: Any = subprocess.DEVNULL
 ) -> tuple[list[dict[str, Any]], int]:
-    """The answers of a child of this kind to consecutive requests, and the exit status of the last request."""
+    """The answers of a child of this kind to consecutive requests, and the exit
+    status of the last request."""
     process = start_of(kind, errors)
     assert process.stdin is not None and process.stdout is not None
     answers, status = [], 0
@@ -252,7 +253,8 @@ def test_a_fork_that_does_not_end_cannot_reach_the_next_request(kind: str, reque
 
 
 def test_all_kernels_of_the_engine_are_loaded_before_a_request() -> None:
-    """A fork may not write cached kernels beside the modules, which numba tries when a module is loaded."""
+    """A fork may not write cached kernels beside the modules, which numba
+    tries when a module is loaded."""
     program = """
 import sys
 from importlib import import_module

@@ -1,4 +1,5 @@
-"""Processes kept ready for previews: loaded in advance, forked for each request, ended with the process that asked."""
+"""Processes kept ready for previews: loaded in advance, forked for each request, ended
+with the process that asked."""
 
 from __future__ import annotations
 

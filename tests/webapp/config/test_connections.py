@@ -56,7 +56,8 @@ def sessions() -> set[int]:
 
 
 def comes_down_to(allowed: set[int]) -> bool:
-    """Whether soon no other connection is left: server processes end a moment after their clients."""
+    """Whether soon no other connection is left: server processes end a
+    moment after their clients."""
     give_up = time.monotonic() + 10
     while not sessions() <= allowed:
         if time.monotonic() > give_up:

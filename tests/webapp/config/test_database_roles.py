@@ -1,4 +1,5 @@
-"""Permissions of the database roles: the application cannot change the schema or rewrite the audit log, the reader sees no secrets."""
+"""Permissions of the database roles: the application cannot change the schema or rewrite the audit
+log, the reader sees no secrets."""
 
 from __future__ import annotations
 

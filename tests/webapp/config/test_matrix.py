@@ -1,4 +1,5 @@
-"""Every address of the site, requested by every kind of user: the matrix fails if an address is not listed here.
+"""Every address of the site, requested by every kind of user: the matrix fails if an
+address is not listed here.
 
 `OWNED` addresses belong to an object: who reaches it is in `test_permission_matrix.py`.
 """
@@ -160,8 +161,9 @@ OWNED = {
     "api-channel-delivery-retry": ["POST"],
 }
 ELSEWHERE = {"api-feed-events", "api-track", "api-track-token", "api-shares", "api-share", "api-feed-notes", "api-feed-note", "api-feed-watch"}
-"""Tested beside their own code (tests/webapp/feeds, tests/webapp/live/test_shares.py, tests/webapp/entities): a token's scope
-decides there too, or users who see a feed may write notes about it."""
+"""Tested beside their own code (tests/webapp/feeds,
+tests/webapp/live/test_shares.py, tests/webapp/entities): a token's scope decides
+there too, or users who see a feed may write notes about it."""
 
 
 def named_addresses() -> Iterator[str]:

@@ -1,6 +1,8 @@
-"""Who reaches what: every address of an object x method x user x sharing, compared with a second implementation of the rule here.
+"""Who reaches what: every address of an object x method x user x sharing, compared with a second
+implementation of the rule here.
 
-`test_matrix.py` keeps the list of addresses complete; this file takes it from there, so no address can be left out.
+`test_matrix.py` keeps the list of addresses complete; this file takes it from there, so
+no address can be left out.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ pytestmark = [pytest.mark.services, pytest.mark.django_db]
 MEMBERS = [str(role) for role in Role]
 ACTORS = ["owner", *MEMBERS, "stranger", "root"]
 SHARINGS = ["private", "team", "foreign", "public"]
-"""Sharings: only its owner; the harbour team, whose members are MEMBERS; the stranger's team; no team, but public."""
+"""Sharings: only its owner; the harbour team, whose members are MEMBERS; the stranger's
+team; no team, but public."""
 NEEDED = {
     "feed": Role.OPERATOR,
     "connector": Role.OPERATOR,

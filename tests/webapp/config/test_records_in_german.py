@@ -1,4 +1,5 @@
-"""Records are stored in English and shown in the reader's language: events of jobs and feeds, deliveries, connectors, samples, sockets."""
+"""Records are stored in English and shown in the reader's language: events of jobs and feeds,
+deliveries, connectors, samples, sockets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Secrets in the database are useless without the keys; keys can be changed; a key that does not fit is reported before anything starts."""
+"""Secrets in the database are useless without the keys; keys can be changed; a key that does not
+fit is reported before anything starts."""
 
 from __future__ import annotations
 

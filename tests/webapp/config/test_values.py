@@ -1,4 +1,5 @@
-"""Every parameter of every GET, with invalid values: refused with 400 or ignored, never a server error.
+"""Every parameter of every GET, with invalid values: refused with 400 or
+ignored, never a server error.
 
 Addresses and their parameters are those of the OpenAPI document: a new one is tested automatically.
 """
@@ -22,7 +23,8 @@ STRANGE = [
     NUL, "abc", "9" * 30, "-1", "1.5", "nan", "%", "-9223372036854775808", "9223372036854775806", "1,abc", ",,", "0,0,nan,1", "1,1,0,0",
     "cD1hYmM=", "cD05OTk5OTk5OTk5OTk5OTk5OTk5OTk5OTk=",
 ]  # fmt: skip
-"""The two random-looking ones are cursors (base64) with the positions `abc` and a number of 26 digits."""
+"""The two random-looking ones are cursors (base64) with the positions `abc`
+and a number of 26 digits."""
 
 
 def reads() -> Iterator[tuple[str, set[str]]]:

@@ -1,4 +1,5 @@
-"""Sentences of the engine in German: with their values, from the database, and in responses of the API (decision 42)."""
+"""Sentences of the engine in German: with their values, from the database, and in responses
+of the API (decision 42)."""
 
 from __future__ import annotations
 
@@ -96,7 +97,8 @@ def test_a_message_survives_serialisation() -> None:
 
 
 def test_stored_sentences_are_recognised(german: None) -> None:
-    """Each text with values, stored as an English sentence, is translated as if its message were still there."""
+    """Each text with values, stored as an English sentence, is translated as if its
+    message were still there."""
     wrong = []
     for form in _forms("de"):
         values = {name: 7_000 + at if f"{{{name}:,}}" in form.text else f"<{at}>" for at, name in enumerate(form.names)}

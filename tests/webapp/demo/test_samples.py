@@ -1,4 +1,5 @@
-"""Samples to start with: one step makes a feed with regions and queries, and each of its queries has answers."""
+"""Samples to start with: one step makes a feed with regions and queries, and each
+of its queries has answers."""
 
 from __future__ import annotations
 
@@ -121,7 +122,8 @@ def _answers_each_query(name: str, client: APIClient) -> None:
 
 
 def test_the_known_storms_of_2005_are_found(client: APIClient) -> None:
-    """As the National Hurricane Center reports: four storms of category five; Katrina ashore in Florida on 25 August, in Louisiana on the 29th."""
+    """As the National Hurricane Center reports: four storms of category five; Katrina ashore in
+    Florida on 25 August, in Louisiana on the 29th."""
     client.post(ADDRESS, {"name": "storms"})
     loaded(lambda upload: upload.state == "done")
     feed = Feed.objects.get(name="storms")

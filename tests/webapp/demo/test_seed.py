@@ -1,4 +1,5 @@
-"""The demo's users have different passwords and keep the ones they chose; and the objects made for them."""
+"""The demo's users have different passwords and keep the ones they chose; and
+the objects made for them."""
 
 import pytest
 from django.core.management import CommandError, call_command

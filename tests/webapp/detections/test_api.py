@@ -184,7 +184,7 @@ def test_an_empty_export_is_a_file_too(query: Query, people: SimpleNamespace, cl
     assert json.loads(export(client_of(people.viewer), "geojson")) == {"type": "FeatureCollection", "features": []}
 
 
-# -- jobs -------------------------------------------------------------------------------------------------------------------------
+# -- jobs ------------------------------------------------------------------------------------------
 
 
 def test_only_operators_start_and_stop_jobs(feed: Any, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:

@@ -1,4 +1,5 @@
-"""Following answers: a follower sees every change exactly once and in order beside writers, whenever it stops and continues."""
+"""Following answers: a follower sees every change exactly once and in order beside writers,
+whenever it stops and continues."""
 
 import random
 import threading

@@ -1,4 +1,5 @@
-"""Counts of answers over time are exact after answers are stored, moved, retracted, asserted again or deleted."""
+"""Counts of answers over time are exact after answers are stored, moved, retracted,
+asserted again or deleted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Answers and alerts have one form each: in the responses of the API, whose schema every test of it checks, and in frames."""
+"""Answers and alerts have one form each: in the responses of the API, whose schema every test of
+it checks, and in frames."""
 
 from __future__ import annotations
 

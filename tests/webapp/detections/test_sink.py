@@ -98,7 +98,8 @@ def test_a_match_with_its_witness_that_ends_is_one_row_and_one_alert(feed: Feed)
 
 @pytest.mark.parametrize("kind", sorted(REVISED))
 def test_an_interval_whose_value_and_evidence_are_revised_is_one_row_and_one_alert(feed: Feed, kind: str) -> None:
-    """A pair that comes nearer, a crowd that grows, an arrival that is postponed: each stays the same answer."""
+    """A pair that comes nearer, a crowd that grows, an arrival that is postponed:
+    each stays the same answer."""
     query = a_query(feed, name="soon", alert_kinds=[kind])
     first = match(query, "car", 5, None) | {"kind": kind, "score": 30.0}
     nearer = first | {"score": 20.0, "evidence": [item | {"t": 7, "seq": 9} for item in first["evidence"]]}
@@ -167,7 +168,8 @@ def test_unusual_texts_are_stored_unchanged(feed: Feed, query: Query) -> None:
 
 
 def test_a_commit_with_unknown_outcome_that_succeeded_is_not_repeated(feed: Feed, query: Query, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The transaction is committed, but its response is lost: the head row shows that it was committed."""
+    """The transaction is committed, but its response is lost: the head row
+    shows that it was committed."""
     lost = iter([True])
 
     def lose_answer(name: str) -> None:

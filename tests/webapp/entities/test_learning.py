@@ -1,4 +1,5 @@
-"""Attributes from streams reach the registry: once, when they change, and without overwriting what people wrote."""
+"""Attributes from streams reach the registry: once, when they change, and without
+overwriting what people wrote."""
 
 from __future__ import annotations
 

@@ -11,7 +11,8 @@ from django.db import connections
 
 @pytest.fixture
 def pool_connections() -> Iterator[None]:
-    """The ingest pool's lasting connections would keep the test database from being emptied: they are closed."""
+    """The ingest pool's lasting connections would keep the test database from being
+    emptied: they are closed."""
     yield
     from webapp.feeds import ingest_views
 

@@ -71,7 +71,8 @@ def test_a_source_with_a_fast_clock_makes_no_rows_late(people: Any) -> None:
     now = time.time_ns() // 1_000_000
     fast = send(feed, now + 240_000)
     assert (fast.appended, fast.dead, fast.dead_letters[0]["reason"]) == (0, 1, "future")
-    # Half the lateness ahead is allowed, so a row that takes up to the other half to arrive is on time.
+    # Half the lateness ahead is allowed, so a row that takes up to the other
+    # half to arrive is on time.
     assert send(feed, now + 4_500).appended == 1
     assert send(feed, now - 4_500).late == 0
 

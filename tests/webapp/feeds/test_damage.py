@@ -102,7 +102,8 @@ def test_the_page_and_the_api_show_the_reason_the_file_and_the_remedy(feed: Feed
 
 
 def test_ingest_continues_for_undamaged_feeds(feed: Feed, other: Feed, send: Callable[..., Any], settings: Any, tmp_path: Path) -> None:
-    """Heartbeats, inbox or maintenance may find the damage first; a post that needs the damaged file gets 503."""
+    """Heartbeats, inbox or maintenance may find the damage first; a post that needs
+    the damaged file gets 503."""
     settings.VAR = tmp_path
     send(feed, 1000)
     IngestCounter.objects.filter(feed=feed).update(log_seq=0)

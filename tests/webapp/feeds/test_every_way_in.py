@@ -1,6 +1,8 @@
-"""A text gives the same rows and the same dead letters by every way in, and however it is divided into blocks.
+"""A text gives the same rows and the same dead letters by every way in, and however
+it is divided into blocks.
 
-What is right is said by the slow way, which Arrow has no part in: one record after the other, by Python's readers.
+What is right is said by the slow way, which Arrow has no part in: one record after the
+other, by Python's readers.
 """
 
 from __future__ import annotations
@@ -127,9 +129,11 @@ def by_every_way(text: bytes, kind: str, folder: Path, sizes: Sequence[int] = (5
 
 
 def by_connector(text: bytes, kind: str) -> tuple[list[str], list[tuple[str, ...]]] | None:
-    """Rows and dead letters of a connector to which each line of JSON came as a separate message, or all of the CSV in one.
+    """Rows and dead letters of a connector to which each line of JSON came as a separate message,
+    or all of the CSV in one.
 
-    A message may hold more than a line of a file: a list of objects, or an object with one in it. Null for those.
+    A message may hold more than a line of a file: a list of objects, or an object with
+    one in it. Null for those.
     """
     payloads = [line for line in text.removeprefix(lines.UTF8_MARK).split(b"\n") if line.strip()] if kind == NDJSON else [text]
     records = [list(records_in(payload, {}, form="json" if kind == NDJSON else "csv")) for payload in payloads]
@@ -181,7 +185,8 @@ def test_json_lines_give_the_same_rows_by_every_way_in(text: bytes, folder: Path
     ],
 )
 def test_a_list_of_objects_is_refused_as_a_whole_by_every_way_in(text: bytes, folder: Path) -> None:
-    """As lines all of it would be dead letters, and the sender of a post would see only that it was accepted."""
+    """As lines all of it would be dead letters, and the sender of a post would see
+    only that it was accepted."""
     path = folder / "list.jsonl"
     path.write_bytes(text)
     for read in (
@@ -278,7 +283,7 @@ def test_unusable_text_is_refused_by_every_way_in(text: bytes, folder: Path) -> 
             way()
 
 
-# -- how fast -----------------------------------------------------------------------------------------------------------------------
+# -- how fast --------------------------------------------------------------------------------------
 
 GOOD_JSON = b'{"entity":"a","t":1,"x":1.5,"y":2,"open":true,"other":"z"}\n'
 
@@ -331,7 +336,8 @@ def test_quotes_at_unusual_places_use_the_slow_path(cell: bytes) -> None:
 
 @pytest.mark.parametrize("kind", [NDJSON, CSV])
 def test_an_odd_line_among_thousands_is_a_dead_letter_with_its_number(kind: str, folder: Path) -> None:
-    """In another block than the first, so that the blocks before and after it are read as a whole."""
+    """In another block than the first, so that the blocks before and after it are read as a
+    whole."""
     texts = [f'{{"entity":"e{n}","t":{n},"x":1,"y":1}}' if kind == NDJSON else f"e{n},{n},1,1" for n in range(80_000)]
     texts[60_000] = "odd"
     number = 60_001 + (kind == CSV)

@@ -109,7 +109,7 @@ def test_a_floor_plan_is_an_image_for_users_who_see_the_feed(feed: Feed, people:
     assert client.get("/feeds/yard/plan").status_code == 404
 
 
-# -- what the log says ------------------------------------------------------------------------------------------------------------
+# -- what the log says -----------------------------------------------------------------------------
 
 
 def rows(entity: str, *points: tuple[int, float, float], **more: Any) -> list[dict[str, Any]]:
@@ -183,7 +183,7 @@ def test_a_histogram_counts_numbers_in_bins_and_texts_by_frequency(
     assert client.get("/api/v1/feeds/yard/histogram?column=nonsense").status_code == 400
 
 
-# -- dead letters -----------------------------------------------------------------------------------------------------------------
+# -- dead letters ----------------------------------------------------------------------------------
 
 
 def test_dead_letters_are_listed_newest_first_page_by_page(feed: Feed, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:

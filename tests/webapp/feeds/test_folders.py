@@ -1,4 +1,5 @@
-"""Files in a feed's inbox: every row once, whatever process dies; no partial files; faults are reported."""
+"""Files in a feed's inbox: every row once, whatever process dies; no partial
+files; faults are reported."""
 
 import gzip
 import os

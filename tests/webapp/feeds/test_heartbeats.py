@@ -1,4 +1,5 @@
-"""Heartbeats move a silent feed's clock, and maintenance compacts only what is settled and processed."""
+"""Heartbeats move a silent feed's clock, and maintenance compacts only what
+is settled and processed."""
 
 import pyarrow as pa
 import pytest

@@ -1,4 +1,5 @@
-"""Positions in the past: each entity's last sample of every step, as the live page plays them back."""
+"""Positions in the past: each entity's last sample of every step, as the
+live page plays them back."""
 
 from __future__ import annotations
 
@@ -56,7 +57,8 @@ def test_the_last_samples_before_the_span_are_sent(feed: Feed, received: Callabl
 def test_entities_not_yet_stale_are_included_however_many_rows_followed(
     feed: Feed, received: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ten entities report every 10; one fell silent 40 of these periods before the span, 400 rows ago, another 100 periods before."""
+    """Ten entities report every 10; one fell silent 40 of these periods before the span, 400 rows
+    ago, another 100 periods before."""
     monkeypatch.setattr(history, "BEFORE_STEP", 60)
     rows = [{"entity": f"e{n % 10}", "t": n, "x": n, "y": 0} for n in range(3000)]
     rows += [{"entity": "gone", "t": 1000, "x": 1, "y": 1}, {"entity": "quiet", "t": 1600, "x": 2, "y": 2}]

@@ -1,4 +1,5 @@
-"""HTTP ingest: what a 202 promises, who may send, what becomes of every row, and that crashes and repetitions change nothing."""
+"""HTTP ingest: what a 202 promises, who may send, what becomes of every row, and that crashes and
+repetitions change nothing."""
 
 import gzip
 import json
@@ -63,7 +64,7 @@ GOOD = {"entity": "a", "t": 1, "x": 1.0, "y": 2.0}
 BAD = {"entity": "a", "t": 2, "x": 1.0}
 
 
-# -- rows and dead letters ---------------------------------------------------------------------------------------------------------
+# -- rows and dead letters -------------------------------------------------------------------------
 
 
 def test_good_rows_are_in_the_log_and_bad_ones_are_dead_letters_with_their_lines(feed: Feed, token: str) -> None:
@@ -180,7 +181,7 @@ def test_a_wall_clock_feed_refuses_only_future_rows(feed: Feed, token: str) -> N
     assert (answer["appended"], [letter["reason"] for letter in answer["dead_letters"]]) == (2, ["future"])
 
 
-# -- who may send what ------------------------------------------------------------------------------------------------------------
+# -- who may send what -----------------------------------------------------------------------------
 
 
 def test_only_editors_of_the_feed_with_an_ingest_token_may_send(feed: Feed, people: SimpleNamespace) -> None:
@@ -211,7 +212,7 @@ def test_bodies_that_are_too_large_or_of_another_type_are_refused(feed: Feed, to
     assert (times(feed), counts(feed)) == ([], (0, 0))
 
 
-# -- idempotency ------------------------------------------------------------------------------------------------------------------
+# -- idempotency -----------------------------------------------------------------------------------
 
 
 def test_a_repeated_key_gets_the_same_receipt_and_appends_nothing(feed: Feed, token: str) -> None:
@@ -266,7 +267,7 @@ def test_many_senders_at_once_are_all_counted(feed: Feed, token: str) -> None:
     assert IngestCounter.objects.get(feed=feed).log_seq == 40
 
 
-# -- outages ----------------------------------------------------------------------------------------------------------------------
+# -- outages ---------------------------------------------------------------------------------------
 
 
 def test_during_outages_ingest_answers_503_and_recovers(log_form: str, feed: Feed, token: str, monkeypatch: pytest.MonkeyPatch) -> None:

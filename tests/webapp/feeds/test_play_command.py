@@ -1,4 +1,5 @@
-"""`manage.py play` on a real server, as documented: the result for every row, and what is refused."""
+"""`manage.py play` on a real server, as documented: the result for every
+row, and what is refused."""
 
 import time
 from pathlib import Path

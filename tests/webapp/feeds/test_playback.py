@@ -1,4 +1,5 @@
-"""The player: every row once, in file order, at its pace, despite interruptions. It needs no database."""
+"""The player: every row once, in file order, at its pace, despite
+interruptions. It needs no database."""
 
 from pathlib import Path
 from typing import Any

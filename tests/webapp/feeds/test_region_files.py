@@ -27,7 +27,8 @@ TEMPLATE = json.dumps({"family": "border", "version": 1, "region": {"region": "$
 
 @pytest.fixture
 def sent(people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> Callable[..., Any]:
-    """Sends a file to both endpoints, which must agree on whether it is accepted. Returns the import's response."""
+    """Sends a file to both endpoints, which must agree on whether it is accepted.
+    Returns the import's response."""
     client = client_of(people.owner)
 
     def send(data: bytes, **fields: Any) -> Any:
@@ -48,7 +49,7 @@ def message(answer: Any) -> str:
     return str(answer.json()["faults"][0]["message"])
 
 
-# -- what is read ---------------------------------------------------------------------------------------------------------------------
+# -- what is read ----------------------------------------------------------------------------------
 
 
 def test_every_documented_format_gives_the_same_region(sent: Callable[..., Any], tmp_path: Path) -> None:
@@ -96,7 +97,7 @@ def test_a_region_with_many_vertices_survives_a_table(sent: Callable[..., Any]) 
     assert sent(f'name,wkt\ncircle,"{circle.wkt}"\n'.encode()).status_code == 200
 
 
-# -- where it lies ----------------------------------------------------------------------------------------------------------------------
+# -- where it lies ---------------------------------------------------------------------------------
 
 
 CORNERS = ((500_000, 5_700_000), (501_000, 5_700_000), (501_000, 5_701_000), (500_000, 5_701_000), (500_000, 5_700_000))
@@ -148,7 +149,7 @@ def test_metres_of_an_unknown_system_are_refused_with_the_remedy(definition: byt
     assert "EPSG:4326" in str(answer.json()["refused"][0]["faults"]), answer.content
 
 
-# -- what is not read -----------------------------------------------------------------------------------------------------------------
+# -- what is not read ------------------------------------------------------------------------------
 
 
 VRT = "<OGRVRTLayer name='x'><SrcDataSource>CSV:/etc/passwd</SrcDataSource></OGRVRTLayer>"

@@ -1,4 +1,5 @@
-"""The log on shared storage: several processes append to one feed and may die at any time; a folder, and a real S3 server."""
+"""The log on shared storage: several processes append to one feed and may die at any time; a
+folder, and a real S3 server."""
 
 from __future__ import annotations
 
@@ -117,7 +118,8 @@ def times(log: EventLog) -> list[int]:
 
 
 def test_files_are_found_while_others_come_and_go(store: str) -> None:
-    """A listing of S3Proxy over a folder leaves out files that are there when it meets one that is being removed; a state must not look lost."""
+    """A listing of S3Proxy over a folder leaves out files that are there when it meets one that is
+    being removed; a state must not look lost."""
     files, lasting = files_of(store), {f"state-{n}" for n in range(8)}
     for name in lasting:
         files.put(name, b"state")
@@ -374,7 +376,8 @@ def test_two_ingest_processes_write_one_feed_through_repeated_kills(tmp_path: Pa
         for attempt, place in enumerate([*places, ""]):
             say(f"mortal {done['mortal']} {until} {place and f'{place}=kill@{1 + attempt % 2}'}")
             while (heard := hear())[0] != "ended":
-                # It continues after the last response: the delivery that was under way is repeated with its key.
+                # It continues after the last response: the delivery that was under way
+                # is repeated with its key.
                 done[heard[0]] = int(heard[1]) + 1
             assert int(heard[1]) == (-signal.SIGKILL if place else 0)
         while done["steady"] < until:
@@ -399,7 +402,8 @@ def test_two_ingest_processes_write_one_feed_through_repeated_kills(tmp_path: Pa
 
 
 class ingests:
-    """A process that forks ingests: `say` starts one, `hear` returns the words of the next line that they write."""
+    """A process that forks ingests: `say` starts one, `hear` returns the words of the
+    next line that they write."""
 
     def __init__(self, store: str) -> None:
         url = with_database(os.environ["DATABASE_URL"], connection.settings_dict["NAME"])

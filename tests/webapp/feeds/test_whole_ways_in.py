@@ -1,6 +1,8 @@
-"""The same rows come in by every whole way: sent to the API, put into the feed's folder, over a connector, and as a file of a backtest.
+"""The same rows come in by every whole way: sent to the API, put into the feed's folder, over a
+connector, and as a file of a backtest.
 
-Whatever the way, the same rows are accepted, and the others have the same dead letters: unreadable, wrong, from the future, and late.
+Whatever the way, the same rows are accepted, and the others have the same dead letters: unreadable,
+wrong, from the future, and late.
 """
 
 from __future__ import annotations
@@ -55,9 +57,11 @@ Found = tuple[int, Counter[Letter]]
 
 @st.composite
 def rows(draw: Any) -> list[dict[str, Any]]:
-    """Rows of one entity or two whose times advance, fall back and leap; some without an entity, a time, or half of a place.
+    """Rows of one entity or two whose times advance, fall back and leap; some without an entity, a
+    time, or half of a place.
 
-    Leaps are long: a feed's clock may advance by the time for which no row came, which is some milliseconds here.
+    Leaps are long: a feed's clock may advance by the time for which no row came, which
+    is some milliseconds here.
     """
     found, t = [], 100
     for _ in range(draw(st.integers(1, 12))):
@@ -196,7 +200,8 @@ def stored(feed: Feed) -> Found:
 
 
 def letter_of(reason: str, detail: str, row: dict[str, Any] | None) -> Letter:
-    """Without what a way adds to a row: when a message came. Parts without a value are left out, since JSON lines leave them out."""
+    """Without what a way adds to a row: when a message came. Parts without a value are left out,
+    since JSON lines leave them out."""
     shown = {name: value for name, value in (row or {}).items() if name != "received" and value not in (None, "")}
     return str(reason), str(detail), json.dumps(shown, sort_keys=True)
 
@@ -214,7 +219,8 @@ def ways(people: SimpleNamespace, tmp_path: Path, settings: Any) -> Ways:
 
 
 EXAMPLES = settings(max_examples=examples(5), phases=[Phase.explicit, Phase.generate], suppress_health_check=[*HealthCheck])
-"""Few, and not made smaller when they fail: each takes a second, as servers, files and a connector are real."""
+"""Few, and not made smaller when they fail: each takes a second, as servers, files
+and a connector are real."""
 LEAPS = [{"entity": "a", "t": t, "x": 1.5, "y": 2.0, "speed": None, "kind": "tug"} for t in (100, 120, 9_999_999, 109, 110, 120)]
 
 

@@ -78,13 +78,15 @@ def test_a_running_instance_is_restored_elsewhere_exactly(
     began, dump = stream.rounds, backup.dump
 
     def late(*arguments: Any) -> None:
-        """The database is read after rows have arrived and were processed and compacted since the log was listed."""
+        """The database is read after rows have arrived and were processed and compacted
+        since the log was listed."""
         while stream.rounds < began + 6 and stream.is_alive():
             stream.join(0.05)
         dump(*arguments)
 
     def slowly(folder: Path) -> Any:
-        """Between listing two folders of the log a segment could move: one compaction merges it, and the next removes it."""
+        """Between listing two folders of the log a segment could move: one compaction merges
+        it, and the next removes it."""
         found, until = list_segments(folder), time.monotonic() + 3.0
         while folder.name == "history" and stream.rounds < began + 11 and stream.is_alive() and time.monotonic() < until:
             stream.join(0.05)

@@ -1,4 +1,5 @@
-"""A clock that was set back: afterwards everything stored is as if the wrong rows had never come."""
+"""A clock that was set back: afterwards everything stored is as if the
+wrong rows had never come."""
 
 from __future__ import annotations
 

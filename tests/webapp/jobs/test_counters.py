@@ -22,7 +22,8 @@ pytestmark = [pytest.mark.services, pytest.mark.django_db]
         (100, 7, 0, 0, 0, 93),
         (100, 7, 80, 5, 3, 5),
         (100, 7, 85, 5, 3, 0),
-        # The job is ahead of ingest's count: 40 rows were appended and processed before they were counted.
+        # The job is ahead of ingest's count: 40 rows were appended and processed
+        # before they were counted.
         (60, 7, 85, 5, 3, 0),
         (0, 0, 1, 0, 0, 0),
     ],

@@ -87,7 +87,8 @@ class OpenedRun:
 
 
 def test_a_feed_that_returns_starts_after_its_former_run_ended(feed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Moved to another job and back before this one noticed: it used to take that for a newer start of itself, and ended."""
+    """Moved to another job and back before this one noticed: it used to take that for a newer
+    start of itself, and ended."""
     driver, former = driver_of(feed, Fenced("epoch 0"))
     feed_place(feed=feed, job=Job.objects.create(name="quay"))
     job = Job.objects.get(name="main")

@@ -1,4 +1,5 @@
-"""Jobs of teams: only users who may change all feeds of a job may stop it, and a team's feeds have their own job."""
+"""Jobs of teams: only users who may change all feeds of a job may stop it, and a team's
+feeds have their own job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Supervision with a stand-in for the job: a real process with the job's token that sleeps, and children that it may leave behind."""
+"""Supervision with a stand-in for the job: a real process with the job's token that sleeps, and
+children that it may leave behind."""
 
 import os
 import signal
@@ -274,7 +275,8 @@ def test_a_job_without_heartbeats_is_suspected_and_then_replaced(program: Callab
 
 
 def test_a_slow_start_on_a_busy_machine_is_not_killed(program: Callable[[str], None], clock: Callable[[timedelta], None]) -> None:
-    """It has not claimed the job yet. Ended like a silent job, it would be started again and again without getting further."""
+    """It has not claimed the job yet. Ended like a silent job, it would be started again and
+    again without getting further."""
     reconcile(owner="a")
     pid = the_job().pid
     for _ in range(2):

@@ -1,4 +1,5 @@
-"""If the database needs too long for a batch, the batch is stored in smaller parts, and nothing is lost or stored twice."""
+"""If the database needs too long for a batch, the batch is stored in smaller parts, and
+nothing is lost or stored twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A query that the job stops: recorded with the batch, shown to its owner, and started again by the next version."""
+"""A query that the job stops: recorded with the batch, shown to its owner, and started
+again by the next version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A feed with two queries, and the publisher's notification of permissions. Imported before settings are fixtures."""
+"""A feed with two queries, and the publisher's notification of permissions. Imported
+before settings are fixtures."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ import pytest
 
 @pytest.fixture
 async def no_connection_left() -> AsyncIterator[None]:
-    """The thread in which consumers read closes its connection, so that the test database can be dropped."""
+    """The thread in which consumers read closes its connection, so that the
+    test database can be dropped."""
     from channels.db import database_sync_to_async
     from django.db import connections
 

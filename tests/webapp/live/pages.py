@@ -1,4 +1,5 @@
-"""Browser pages as clients of the live socket, and answers as the sink and the publisher send them."""
+"""Browser pages as clients of the live socket, and answers as the sink and the publisher send
+them."""
 
 from __future__ import annotations
 
@@ -113,7 +114,8 @@ def store(feed: Any, query: Query, entity: str, start: int, end: int | None = No
 
 
 async def publish(feed: Any, after: int) -> int:
-    """Sends the outbox after a number to the group, as the publisher does; returns the last number."""
+    """Sends the outbox after a number to the group, as the publisher does; returns the last
+    number."""
     chunks = await run(chunks_after)(feed_id=feed.pk, seq=after, limit=100)
     await get_channel_layer().group_send(group(feed.pk), {"type": "feed.changes", "feed": "yard", "chunks": chunks})
     return int(chunks[-1]["seq"]) if chunks else after

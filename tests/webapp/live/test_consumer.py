@@ -1,4 +1,5 @@
-"""The live socket through the real application and an in-memory layer: snapshot before + frames = snapshot after."""
+"""The live socket through the real application and an in-memory layer: snapshot before
++ frames = snapshot after."""
 
 from __future__ import annotations
 
@@ -98,7 +99,8 @@ async def test_lost_messages_are_read_again_and_repeated_ones_skipped(world: Sim
 
 
 async def test_changes_between_joining_and_the_snapshot_are_sent_once(world: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The publisher sends while the snapshot is being read: the message waits in the channel, and its known part is skipped."""
+    """The publisher sends while the snapshot is being read: the message waits in the channel, and
+    its known part is skipped."""
     real = consumers.selectors.snapshot
 
     def slow(**asked: Any) -> Any:
@@ -161,7 +163,7 @@ async def test_an_acknowledged_alert_reaches_other_pages(world: SimpleNamespace)
         assert (reader.alerts[alert.pk]["state"], reader.alerts[alert.pk]["acknowledged_by"]) == ("acknowledged", "owner")
 
 
-# -- positions and status ---------------------------------------------------------------------------------------------------------
+# -- positions and status --------------------------------------------------------------------------
 
 
 async def test_positions_are_limited_to_the_map_view(world: SimpleNamespace, received: Callable[..., None]) -> None:
@@ -189,7 +191,8 @@ async def test_the_state_of_the_feed_comes_with_the_subscription_and_later(world
 
 
 async def test_changes_that_were_not_published_are_read_after_the_second_status(world: SimpleNamespace) -> None:
-    """The last ones, which no later number shows to be missing: the publisher may have started after them, or the channel layer dropped them."""
+    """The last ones, which no later number shows to be missing: the publisher may have started
+    after them, or the channel layer dropped them."""
     async with page(world.people.viewer) as reader:
         await reader.say(type="subscribe")
         first = await reader.hear("status")
@@ -219,7 +222,7 @@ async def test_after_unsubscribing_nothing_is_sent(world: SimpleNamespace) -> No
         assert await reader.socket.receive_nothing(timeout=0.3)
 
 
-# -- a slow reader ----------------------------------------------------------------------------------------------------------------
+# -- a slow reader ---------------------------------------------------------------------------------
 
 
 async def test_a_reader_without_acknowledgements_is_asked_once_to_resubscribe(world: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:

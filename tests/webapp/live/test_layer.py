@@ -1,4 +1,5 @@
-"""The Redis channel layer: one message for all sockets of a process, a bound for each, and recovery after an outage of Redis."""
+"""The Redis channel layer: one message for all sockets of a process, a bound for each, and recovery
+after an outage of Redis."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The publisher sends every outbox row in order, and positions; it survives outages of everything that it uses."""
+"""The publisher sends every outbox row in order, and positions; it survives outages
+of everything that it uses."""
 
 from __future__ import annotations
 

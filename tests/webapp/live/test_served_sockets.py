@@ -37,7 +37,8 @@ CONNECTION_AGE_S = 1
 
 
 TRIES = 3
-"""The server waits a second for the closing handshake; a slower client loses the error that came before the close."""
+"""The server waits a second for the closing handshake; a slower client loses the error
+that came before the close."""
 
 
 class Served:
@@ -123,7 +124,8 @@ def closed(socket: ClientConnection, seconds: float = 10.0) -> int:
 
 
 def refusal(socket: ClientConnection) -> tuple[str | None, int]:
-    """The error that the server sends before it closes the socket (null if the client dropped it), and the close code."""
+    """The error that the server sends before it closes the socket (null if the client
+    dropped it), and the close code."""
     said = None
     with contextlib.suppress(ConnectionClosed):
         said = hear(socket, "error")["code"]
@@ -174,7 +176,8 @@ def test_frames_too_long_or_too_frequent_close_the_socket_with_a_code(served: Se
 
 
 def test_idle_sockets_stay_open(served: Served, people: SimpleNamespace, feed: Any) -> None:
-    """The read timeout of Redis used to equal its blocking time of five seconds: without a publisher all sockets were lost repeatedly."""
+    """The read timeout of Redis used to equal its blocking time of five seconds: without a
+    publisher all sockets were lost repeatedly."""
     session = session_of(people.viewer)
     with ExitStack() as opened:
         served.children[1].send_signal(signal.SIGSTOP)
@@ -207,7 +210,8 @@ NUMBERS: list[Any] = [10**400, -(2**70), 1.5, True, "7", [1], float("nan"), "\x0
 
 
 def test_no_frame_crashes_the_socket_or_leaks_a_slot(served: Served, people: SimpleNamespace, feed: Any) -> None:
-    """Each of these used to end the socket with a traceback, and after twenty of them its user was locked out."""
+    """Each of these used to end the socket with a traceback, and after twenty of
+    them its user was locked out."""
     session = session_of(people.viewer)
     strange = [{"feed": name} for name in NAMES] + [{name: number} for number in NUMBERS for name in ("since", "from", "queries", "bbox")]
     strange += [{"bbox": [0, 0, 1, number]} for number in NUMBERS] + [{"queries": [number]} for number in NUMBERS]
@@ -252,7 +256,8 @@ HEAD_S = 3.0
 
 
 def posted(served: Served, path: str, size: int, **headers: str) -> tuple[int, int]:
-    """The status of the response to a body of zeros, and how many bytes of it had been read by then."""
+    """The status of the response to a body of zeros, and how many bytes of
+    it had been read by then."""
     with socket.create_connection(("127.0.0.1", served.port), timeout=20) as connection:
         lines = {"Host": f"127.0.0.1:{served.port}", "Content-Length": str(size), "Content-Type": "application/json", **headers}
         head = f"POST {path} HTTP/1.1\r\n" + "".join(f"{name}: {value}\r\n" for name, value in lines.items()) + "\r\n"

@@ -1,4 +1,5 @@
-"""Links to a live view: read-only, of one feed, until they expire or are revoked, and no access to anything else."""
+"""Links to a live view: read-only, of one feed, until they expire or are revoked, and
+no access to anything else."""
 
 from __future__ import annotations
 

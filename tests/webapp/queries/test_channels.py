@@ -16,7 +16,8 @@ pytestmark = [pytest.mark.services, pytest.mark.django_db]
 
 @pytest.fixture
 def channels(people: SimpleNamespace) -> SimpleNamespace:
-    """One for all queries, one for chosen ones, one of the team for chosen ones, and one of a stranger."""
+    """One for all queries, one for chosen ones, one of the team for chosen
+    ones, and one of a stranger."""
     make = deliveries.channel_create
     common = {"url": "https://hooks.example.org/x"}
     return SimpleNamespace(

@@ -1,4 +1,5 @@
-"""The graph of a constraint query for its editor: from document and text, with implied constraints and unsatisfiable cycles."""
+"""The graph of a constraint query for its editor: from document and text, with implied constraints
+and unsatisfiable cycles."""
 
 from collections.abc import Callable
 from types import SimpleNamespace

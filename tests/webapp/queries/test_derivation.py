@@ -1,4 +1,5 @@
-"""Derived queries: refused if invalid, updated when their upstream queries change, and named before they are stopped."""
+"""Derived queries: refused if invalid, updated when their upstream queries change, and
+named before they are stopped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Every template of the gallery, with its default values, passes the checker on every suitable feed, and finds what its sentence says."""
+"""Every template of the gallery, with its default values, passes the checker on every suitable
+feed, and finds what its sentence says."""
 
 from __future__ import annotations
 
@@ -97,7 +98,8 @@ def test_faults_of_values_name_the_parameter() -> None:
 
 
 def answers(name: str, rows: Iterable[dict[str, Any]], **values: Any) -> set[tuple[Any, ...]]:
-    """(kind, entities, start, end) of a filled template over rows of PLANE, computed by the engine."""
+    """(kind, entities, start, end) of a filled template over rows of
+    PLANE, computed by the engine."""
     specification = {**filled(name, PLANE, {"a": ()}, **values), "window": 60_000, "step": 1_000}
     query = RegisteredQuery("0", 1, check(frozen(specification, {"a": SQUARE}), PLANE, {}))
     evaluator = Evaluator.start(PLANE, [query])

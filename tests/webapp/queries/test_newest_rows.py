@@ -1,4 +1,5 @@
-"""The newest rows, from which the arrival rate of a feed is estimated: read once for many requests, and never while the feed is locked."""
+"""The newest rows, from which the arrival rate of a feed is estimated: read once for many requests,
+and never while the feed is locked."""
 
 from collections.abc import Callable
 from types import SimpleNamespace

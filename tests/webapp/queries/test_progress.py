@@ -1,4 +1,5 @@
-"""Partial matches of motion patterns in the API: the engine's steps on the newest part of the log."""
+"""Partial matches of motion patterns in the API: the engine's steps on the newest part of the
+log."""
 
 from collections.abc import Callable
 from types import SimpleNamespace

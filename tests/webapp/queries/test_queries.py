@@ -278,7 +278,8 @@ STEPS = st.lists(st.tuples(st.sampled_from(["register", "edit", "switch", "remov
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(25))
 @given(steps=STEPS)
 def test_former_sets_of_queries_can_be_reconstructed(steps: list[tuple[str, int]], people: SimpleNamespace, feed: Feed) -> None:
-    """A model beside the tables: after any steps, asking for an old version gives the set that was current at that time.
+    """A model beside the tables: after any steps, asking for an old version gives the set that
+    was current at that time.
 
     But for versions that were switched off and on again: of those the last span alone is known.
     """
@@ -350,13 +351,15 @@ def test_a_query_that_would_keep_too_many_events_is_refused_with_the_figure(
 
 
 def test_registering_asks_the_database_few_times(feed: Any, client_of: Any, people: Any) -> None:
-    """Hundreds are registered one by one: nothing is read that is known already or not needed. The response equals that of a GET."""
+    """Hundreds are registered one by one: nothing is read that is known already or not needed. The
+    response equals that of a GET."""
     client = client_of(people.owner)
     body = {"feed": "yard", "name": "first", "specification": BORDER, "alert_kinds": ["in"]}
     assert client.post("/api/v1/queries/", body).status_code == 201
     with CaptureQueriesContext(connection) as asked:
         made = client.post("/api/v1/queries/", {**body, "name": "second"})
-    # Within a test's transaction, the one of the change and its audit entry is a savepoint: two statements that a server does not send.
+    # Within a test's transaction, the one of the change and its audit entry is a savepoint: two
+    # statements that a server does not send.
     assert len(asked) <= 17, [one["sql"][:80] for one in asked.captured_queries]
     assert made.json() == client.get(f"/api/v1/queries/{made.json()['id']}/").json()
 

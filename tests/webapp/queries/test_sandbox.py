@@ -1,4 +1,5 @@
-"""The sandbox of rule programs: each fluent with the rule of each edge, in a process that can be killed; and templates in the API."""
+"""The sandbox of rule programs: each fluent with the rule of each edge, in a process that can be
+killed; and templates in the API."""
 
 from __future__ import annotations
 
@@ -192,7 +193,8 @@ def test_a_template_can_be_filled_in_and_registered(people: SimpleNamespace, fee
     made = client.post("/api/v1/queries/", {"feed": "yard", "name": "stops", "specification": specification, "alert_kinds": ["stoppedInside"]})
     assert made.status_code == 201, made.content
     query = Query.objects.get(name="stops")
-    # The program that a job compiles contains the region's document; the query is updated when the region changes.
+    # The program that a job compiles contains the region's document; the query is
+    # updated when the region changes.
     assert QueryVersion.objects.get(query=query).specification["areas"]["area"]["type"] == "Polygon"
     assert [region.name for region in query.regions.all()] == ["square"]
     edited = {**specification, "program": specification["program"].replace("Speed < 2", "Speed < 3")}

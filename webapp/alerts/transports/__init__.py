@@ -1,4 +1,5 @@
-"""How messages are sent: one module for each kind of channel, behind one small interface. A new kind is one module and one line in `TRANSPORTS`."""
+"""How messages are sent: one module for each kind of channel, behind one small interface. A new
+kind is one module and one line in `TRANSPORTS`."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ class Transport(Protocol):
     LONGEST: timedelta
 
     def refuse(self, attributes: Mapping[str, Any]) -> dict[str, Message]:
-        """The faults in the fields of a channel of this kind, by field; checked when it is saved."""
+        """The faults in the fields of a channel of this kind, by field;
+        checked when it is saved."""
 
     def send(self, delivery: Delivery, now: datetime) -> Answer:
         """Sends the message once; never raises for failures of the receiver or the network."""

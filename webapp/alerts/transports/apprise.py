@@ -1,6 +1,8 @@
-"""Messages to chats, pagers and SMS gateways through Apprise, whose addresses name service, keys and receiver, such as `slack://...` or `ntfys://host/topic`.
+"""Messages to chats, pagers and SMS gateways through Apprise, whose addresses name service, keys
+and receiver, such as `slack://...` or `ntfys://host/topic`.
 
-A separate child process sends each message (`webapp.alerts.apprise_child`); it reaches only permitted addresses. At least once.
+A separate child process sends each message (`webapp.alerts.apprise_child`); it reaches only
+permitted addresses. At least once.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ SERVICES = frozenset({
     "spike", "splunk", "spugpush", "squadcast", "synology", "synologys", "telnyx", "tgram", "threema", "twilio", "twist", "viber", "victorops",
     "voipms", "vonage", "webex", "wecombot", "whatsapp", "workflow", "workflows", "wxpusher", "wxteams", "xmatters", "zoom", "zulip",
 })  # fmt: skip
-"""Services of Apprise that use HTTP and need no file; those that run programs, open sockets or read files are left out."""
+"""Services of Apprise that use HTTP and need no file; those that run programs, open sockets
+or read files are left out."""
 
 
 def refuse(attributes: Mapping[str, Any]) -> dict[str, Message]:

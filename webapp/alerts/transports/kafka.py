@@ -1,7 +1,9 @@
-"""Messages to a topic of Kafka: a message is sent when all in-sync replicas have it. The address is `kafka[s]://[user:password@]host[:port][,host...]/topic`.
+"""Messages to a topic of Kafka: a message is sent when all in-sync replicas have it. The address is
+`kafka[s]://[user:password@]host[:port][,host...]/topic`.
 
-At least once: the key of a message, its `id`, stays the same over all attempts, so a compacted topic keeps one, and within an attempt the brokers
-themselves drop what the client repeats (an idempotent producer).
+At least once: the key of a message, its `id`, stays the same over all attempts, so a
+compacted topic keeps one, and within an attempt the brokers themselves drop what the client
+repeats (an idempotent producer).
 """
 
 from __future__ import annotations

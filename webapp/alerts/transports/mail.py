@@ -1,6 +1,7 @@
 """E-mail over the installation's mail server, as text and as HTML, with a link that acknowledges.
 
-At least once: a crash between the server's "250" and the note of it sends again, with the same Message-ID, by which mail programs know it.
+At least once: a crash between the server's "250" and the note of it sends again, with the same
+Message-ID, by which mail programs know it.
 """
 
 from __future__ import annotations
@@ -63,13 +64,15 @@ def send(delivery: Delivery, now: datetime) -> Answer:
 
 @contextmanager
 def in_words_of(owner: User, language: str = "") -> Iterator[None]:
-    """Texts inside are in this language or, without one, in the owner's, and times in the owner's zone."""
+    """Texts inside are in this language or, without one, in the owner's, and
+    times in the owner's zone."""
     with translation.override(language_of(language, owner.language)), timezone.override(ZoneInfo(owner.time_zone)):
         yield
 
 
 def words_of(delivery: Delivery) -> tuple[str, str]:
-    """Subject and plain text of the message in its owner's language, without a link that acknowledges: anybody may read a chat."""
+    """Subject and plain text of the message in its owner's language, without a link that
+    acknowledges: anybody may read a chat."""
     with in_words_of(delivery.channel.owner):
         message = message_of(delivery)
         alerts: list[dict[str, Any]] = message["data"].get("alerts", [])

@@ -1,6 +1,8 @@
-"""Messages to a topic of an MQTT broker (3.1.1), with QoS 1: a message is sent when the broker has acknowledged it.
+"""Messages to a topic of an MQTT broker (3.1.1), with QoS 1: a message is sent when the
+broker has acknowledged it.
 
-At least once; the `id` in each message stays the same over all attempts. The address is `mqtt[s]://[user:password@]host[:port]/topic`.
+At least once; the `id` in each message stays the same over all attempts. The address is
+`mqtt[s]://[user:password@]host[:port]/topic`.
 """
 
 from __future__ import annotations

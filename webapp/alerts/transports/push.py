@@ -1,7 +1,9 @@
-"""Messages to a person's browser through the push service of its maker (RFC 8030), whether a page is open or not.
+"""Messages to a person's browser through the push service of its maker (RFC 8030),
+whether a page is open or not.
 
-Encrypted for the browser alone (RFC 8291); the push service knows us by a signature (VAPID, RFC 8292). At least once: a repeated message takes the
-place of the one before, at the push service by its topic and in the browser by its tag.
+Encrypted for the browser alone (RFC 8291); the push service knows us by a signature (VAPID, RFC
+8292). At least once: a repeated message takes the place of the one before, at the push service by
+its topic and in the browser by its tag.
 """
 
 from __future__ import annotations
@@ -135,6 +137,7 @@ def _signed(parts: SplitResult) -> dict[str, str]:
 
 def _vapid() -> Any:
     vapid = Vapid02.from_raw(settings.PUSH_KEY.encode())
-    # The library's pattern for a contact does not allow a port; the address is that of the operator.
+    # The library's pattern for a contact does not allow a port; the
+    # address is that of the operator.
     vapid.conf = {"no-strict": True}
     return vapid

@@ -1,4 +1,5 @@
-"""A signed message to an address (Standard Webhooks). The receiver recognises a repeated one by its id."""
+"""A signed message to an address (Standard Webhooks). The receiver recognises
+a repeated one by its id."""
 
 from __future__ import annotations
 

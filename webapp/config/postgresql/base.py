@@ -1,7 +1,8 @@
 """Connections that a thread gives back are kept for the next one.
 
-Under ASGI each request has a separate thread, and so a separate connection. A new connection costs the server a process, a log-in and the
-first look at every table: often more than the request itself. Only the web server keeps connections (`keep_connections`).
+Under ASGI each request has a separate thread, and so a separate connection. A new connection costs
+the server a process, a log-in and the first look at every table: often more than the request
+itself. Only the web server keeps connections (`keep_connections`).
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from psycopg2 import extensions
 
 KEPT = 8
 IDLE_S, LONGEST_S = 60.0, 600.0
-"""A connection unused for this long is closed, and an older one is not kept, which frees the memory of its server process."""
+"""A connection unused for this long is closed, and an older one is not kept, which frees the
+memory of its server process."""
 
 
 @dataclass

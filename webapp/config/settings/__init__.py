@@ -1,4 +1,5 @@
-"""Settings of the web application, by concern; everything comes from the environment (`docs/settings.md` lists the variables).
+"""Settings of the web application, by concern; everything comes from the environment
+(`docs/settings.md` lists the variables).
 
 Importing them needs no database, no broker and no folder.
 """

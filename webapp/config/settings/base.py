@@ -95,19 +95,23 @@ STATIC_URL = "/static/"
 STATICFILES_DIRS = [folder for folder in (ROOT / "static",) if folder.is_dir()]
 VITE_MANIFEST = ROOT / "static" / "build" / ".vite" / "manifest.json"
 VITE_PREFIX = "build/"
-# The address of Vite's own server while the front end is being worked on; only heeded with VEDETTE_DEBUG.
+# The address of Vite's own server while the front end is being worked on; only
+# heeded with VEDETTE_DEBUG.
 VITE_SERVER = text("VEDETTE_VITE_URL") if DEBUG else ""
 
-# An XYZ tile layer for the map, e.g. https://tiles.example.org/{z}/{x}/{y}.png; empty: the bundled coastlines and borders alone.
+# An XYZ tile layer for the map, e.g. https://tiles.example.org/{z}/{x}/{y}.png; empty: the bundled
+# coastlines and borders alone.
 TILE_URL = text("VEDETTE_TILE_URL")
 TILE_ATTRIBUTION = text("VEDETTE_TILE_ATTRIBUTION")
-# More maps to choose from: a JSON list of {"name", "tiles", "wms" with "layers", or "pmtiles", "attribution"}.
+# More maps to choose from: a JSON list of {"name", "tiles", "wms" with "layers", or
+# "pmtiles", "attribution"}.
 BASE_MAPS = [
     *([{"name": "Tiles", "tiles": TILE_URL, "attribution": TILE_ATTRIBUTION}] if TILE_URL else []),
     *base_maps("VEDETTE_BASE_MAPS"),
 ]
 
-# The audit log's entries as JSON lines as well: `-` on standard output, else in the file of this name, which may be moved away at any time.
+# The audit log's entries as JSON lines as well: `-` on standard output, else in the file of this
+# name, which may be moved away at any time.
 AUDIT_FILE = text("VEDETTE_AUDIT_LINES")
 AUDIT_LINES = {
     "": {"class": "logging.NullHandler"},
@@ -126,11 +130,13 @@ LOGGING = {
     },
     "root": {"handlers": ["console"], "level": text("VEDETTE_LOG_LEVEL", "INFO")},
     "loggers": {
-        # Entries of the audit log as they are stored, for a collector that takes them to another machine.
+        # Entries of the audit log as they are stored, for a collector that
+        # takes them to another machine.
         "vedette.audit": {"level": "INFO", "handlers": ["audit"], "propagate": False},
         "daphne.http_protocol": {"level": "WARNING"},
         "django.channels.server": {"level": "WARNING"},
-        # It logs every call between Python and the JVM, and of its last connection when the interpreter has closed what it would write to.
+        # It logs every call between Python and the JVM, and of its last connection when the
+        # interpreter has closed what it would write to.
         "py4j": {"level": "WARNING"},
     },
 }

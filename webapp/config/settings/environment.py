@@ -7,7 +7,8 @@ import environ
 from django.core.exceptions import ImproperlyConfigured
 
 ROOT = Path(__file__).resolve().parents[3]
-# Where NAME_FILE is set, NAME is what that file holds: secrets of containers and of a vault's agent come as files.
+# Where NAME_FILE is set, NAME is what that file holds: secrets of containers and of a
+# vault's agent come as files.
 env = environ.FileAwareEnv()
 
 
@@ -33,7 +34,8 @@ def number(name: str, default: int) -> int:
 
 
 def base_maps(name: str) -> list[dict[str, str]]:
-    """The variable `name` as maps to choose from. Raises ImproperlyConfigured, saying what is wrong."""
+    """The variable `name` as maps to choose from. Raises
+    ImproperlyConfigured, saying what is wrong."""
     try:
         maps = json.loads(text(name, "[]"))
     except json.JSONDecodeError as error:

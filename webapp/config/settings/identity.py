@@ -1,4 +1,5 @@
-"""Who people are and how they prove it: passwords, log-in by OpenID Connect, second factors, e-mail (django-allauth)."""
+"""Who people are and how they prove it: passwords, log-in by OpenID Connect, second
+factors, e-mail (django-allauth)."""
 
 import json
 from typing import Any
@@ -13,7 +14,8 @@ LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "live"
 LOGOUT_REDIRECT_URL = "account_login"
 
-# -- e-mail: `smtp://user:password@host:587/?tls=True`; without it nothing is sent and the pages say so ---------------------------
+# -- e-mail: `smtp://user:password@host:587/?tls=True`; without it nothing is sent and the pages say
+# so ---------------------------
 
 EMAIL_GIVEN = bool(text("EMAIL_URL"))
 # Empty is as if it were not set: that is how Compose hands on a variable without a value.
@@ -25,13 +27,14 @@ PUBLIC_URL = text("VEDETTE_PUBLIC_URL").rstrip("/")
 SERVER_EMAIL = DEFAULT_FROM_EMAIL
 PASSWORD_RESET_TIMEOUT = 3600
 
-# -- log-in -----------------------------------------------------------------------------------------------------------------------
+# -- log-in ----------------------------------------------------------------------------------------
 
 ACCOUNT_ADAPTER = "webapp.accounts.adapters.AccountAdapter"
 ACCOUNT_FORMS = {"login": "webapp.accounts.forms.LogInForm"}
 ACCOUNT_LOGIN_METHODS = {"username"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "email", "password1*"]
-# Accounts are made by administrators, invitations and trusted providers; what an address is good for is decided there.
+# Accounts are made by administrators, invitations and trusted providers; what an address is
+# good for is decided there.
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_EMAIL_NOTIFICATIONS = EMAIL_GIVEN
 ACCOUNT_EMAIL_SUBJECT_PREFIX = "[Vedette] "
@@ -39,7 +42,8 @@ ACCOUNT_DEFAULT_HTTP_PROTOCOL = "https" if HTTPS else "http"
 ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_REAUTHENTICATION_REQUIRED = True
 ACCOUNT_REAUTHENTICATION_TIMEOUT = 15 * 60
-# Counted in the shared cache (webapp/config/cache.py). A `key` is one account, whatever it is called from; an `ip` one address.
+# Counted in the shared cache (webapp/config/cache.py). A `key` is one account, whatever it is
+# called from; an `ip` one address.
 ACCOUNT_RATE_LIMITS = {
     "login": "60/m/ip",
     "login_failed": "10/15m/key,50/15m/ip",
@@ -49,13 +53,14 @@ ACCOUNT_RATE_LIMITS = {
     "change_password": "5/m/user",
 }
 
-# -- second factors ---------------------------------------------------------------------------------------------------------------
+# -- second factors --------------------------------------------------------------------------------
 
 MFA_ADAPTER = "webapp.accounts.adapters.SecondFactorAdapter"
 MFA_FORMS = {"authenticate": "webapp.accounts.forms.AuthenticateForm", "reauthenticate": "webapp.accounts.forms.ReauthenticateForm"}
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_PASSKEY_LOGIN_ENABLED = True
-# `required`: users who log in with only a password must set up a second factor before anything else.
+# `required`: users who log in with only a password must set up a second
+# factor before anything else.
 SECOND_FACTOR_REQUIRED = text("VEDETTE_SECOND_FACTOR", "optional") == "required"
 if text("VEDETTE_SECOND_FACTOR", "optional") not in ("required", "optional"):
     raise ImproperlyConfigured("VEDETTE_SECOND_FACTOR is required or optional.")
@@ -65,15 +70,17 @@ MFA_ALLOW_UNVERIFIED_EMAIL = True
 # Browsers allow passkeys without https on loopback names alone, and so does this.
 MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not HTTPS
 
-# -- OpenID Connect ---------------------------------------------------------------------------------------------------------------
+# -- OpenID Connect --------------------------------------------------------------------------------
 
 PROVIDER_KEYS = {"id", "name", "issuer", "client_id", "secret", "sign_up", "trust_email", "second_factor"}
 
 
 def oidc_apps(document: str) -> list[dict[str, Any]]:
-    """The providers of `VEDETTE_OIDC_PROVIDERS`, a JSON list, as allauth reads them. Raises ImproperlyConfigured with the place of a fault.
+    """The providers of `VEDETTE_OIDC_PROVIDERS`, a JSON list, as allauth reads them. Raises
+    ImproperlyConfigured with the place of a fault.
 
-    >>> [app["provider_id"] for app in oidc_apps('[{"id": "corp", "name": "Corp", "issuer": "https://id.example.org", "client_id": "x"}]')]
+    >>> corp = '{"id": "corp", "name": "C", "issuer": "https://id.example.org", "client_id": "x"}'
+    >>> [app["provider_id"] for app in oidc_apps(f"[{corp}]")]
     ['corp']
     """
     try:

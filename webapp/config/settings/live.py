@@ -20,5 +20,6 @@ CHANNEL_LAYERS = {
     )
 }
 
-# How long each change of an answer is kept for pages and programs that follow them: after a longer absence they start again.
+# How long each change of an answer is kept for pages and programs that follow them: after a longer
+# absence they start again.
 VEDETTE_CHANGES_HOURS = number("VEDETTE_CHANGES_HOURS", 1)

@@ -1,4 +1,5 @@
-"""Keys, hosts, cookies and headers. Without VEDETTE_HTTPS the plain protocol is allowed on loopback names alone."""
+"""Keys, hosts, cookies and headers. Without VEDETTE_HTTPS the plain protocol is
+allowed on loopback names alone."""
 
 import secrets
 
@@ -9,15 +10,18 @@ LOOPBACK = ["localhost", "127.0.0.1", "[::1]"]
 ALLOWED_HOSTS = names("ALLOWED_HOSTS", LOOPBACK)
 HTTPS = flag("VEDETTE_HTTPS", not set(ALLOWED_HOSTS) <= set(LOOPBACK))
 
-# A key for one process only: `webapp.config.checks` refuses to serve with it, but settings can be read without any environment.
+# A key for one process only: `webapp.config.checks` refuses to serve with it, but settings can be
+# read without any environment.
 SECRET_KEY_GIVEN = bool(text("SECRET_KEY"))
 SECRET_KEY = text("SECRET_KEY") or secrets.token_urlsafe(64)
 SECRET_KEY_FALLBACKS = names("SECRET_KEY_FALLBACKS", [])
 
-# What encrypts secrets in the database (`webapp/config/secrets_at_rest.py`): the first key encrypts, all decrypt.
+# What encrypts secrets in the database (`webapp/config/secrets_at_rest.py`): the first
+# key encrypts, all decrypt.
 SECRETS_KEYS = names("VEDETTE_SECRETS_KEYS", [])
 
-# The private key of P-256 by which push services know us (VAPID): 32 bytes in URL-safe base64. Without it no browser can subscribe.
+# The private key of P-256 by which push services know us (VAPID): 32 bytes in URL-safe base64.
+# Without it no browser can subscribe.
 PUSH_KEY = text("VEDETTE_PUSH_KEY")
 
 AUTH_USER_MODEL = "accounts.User"
@@ -30,9 +34,11 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "webapp.accounts.passwords.NoBreachedPassword"},
     {"NAME": "webapp.accounts.passwords.TokensEnd"},
 ]
-# Words that everybody here knows, besides the product's and the site's names: a password that is hardly more than one of them is refused.
+# Words that everybody here knows, besides the product's and the site's names: a password that is
+# hardly more than one of them is refused.
 PASSWORD_WORDS = names("VEDETTE_PASSWORD_WORDS", [])
-# A file of breached passwords (webapp/accounts/passwords.py); none: those of Django's list of 20,000 common ones alone are refused.
+# A file of breached passwords (webapp/accounts/passwords.py); none: those of Django's list of
+# 20,000 common ones alone are refused.
 BREACHED_PASSWORDS = text("VEDETTE_BREACHED_PASSWORDS")
 
 SECURE_SSL_REDIRECT = HTTPS
@@ -79,8 +85,8 @@ PERMISSIONS_POLICY = "camera=(), geolocation=(), microphone=(), payment=(), usb=
 # The maximum lifetime, in days, of a link to a live view for people without an account.
 SHARE_DAYS = number("VEDETTE_SHARE_DAYS", 30)
 
-# Webhooks go to public addresses on these ports only; into the networks named here (CIDR, separated by commas) on any port. Connectors of feeds go to
-# public addresses and into these networks too.
+# Webhooks go to public addresses on these ports only; into the networks named here (CIDR, separated
+# by commas) on any port. Connectors of feeds go to public addresses and into these networks too.
 WEBHOOK_PORTS = (80, 443, 8080, 8443)
 WEBHOOK_NETWORKS = names("VEDETTE_WEBHOOK_NETWORKS", [])
 # Off: the networks named above are all that this installation connects to.

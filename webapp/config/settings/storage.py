@@ -7,16 +7,19 @@ from webapp.config.settings.environment import ROOT, env, number, text
 
 VAR = Path(text("VEDETTE_VAR") or ROOT / "var").resolve()
 EVENT_LOG_ROOT = VAR / "log-of-events"
-# Empty: the logs lie in EVENT_LOG_ROOT, for processes of this machine. Else a store that several machines write to (decision 26).
+# Empty: the logs lie in EVENT_LOG_ROOT, for processes of this machine. Else a store that several
+# machines write to (decision 26).
 VEDETTE_LOG_STORE = text("VEDETTE_LOG_STORE")
 CHECKPOINT_ROOT = VAR / "checkpoints"
 MEDIA_ROOT = VAR / "media"
 # Real recordings that are offered as samples; none of them is part of the project.
 SAMPLES_ROOT = Path(text("VEDETTE_DATA") or ROOT.parent / "shared" / "data").resolve()
-# Where `collectstatic` put the files, on a machine that serves without the sources; else they are served from where they lie.
+# Where `collectstatic` put the files, on a machine that serves without the sources; else they are
+# served from where they lie.
 STATIC_ROOT = text("VEDETTE_STATIC_ROOT") or None
 
-# What one statement may take before PostgreSQL ends it; jobs allow more (`webapp/supervisor/driver.py`).
+# What one statement may take before PostgreSQL ends it; jobs allow more
+# (`webapp/supervisor/driver.py`).
 STATEMENT_SECONDS = number("VEDETTE_STATEMENT_SECONDS", 30)
 LOCK_SECONDS, IDLE_SECONDS = 10, 60
 """How long a statement waits for a lock, and a transaction for its next statement."""
@@ -28,26 +31,30 @@ def session_limits(statement_seconds: int) -> str:
     return " ".join(f"-c {name}={seconds}s" for name, seconds in limits.items())
 
 
-# A machine or a network that is gone says nothing: libpq would wait a quarter of an hour for what it sent, and forever for an answer.
+# A machine or a network that is gone says nothing: libpq would wait a quarter of an hour for what
+# it sent, and forever for an answer.
 NETWORK_LIMITS = {"connect_timeout": 10, "tcp_user_timeout": 20_000, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
 
 
 def _database(variable: str, **defaults: Any) -> dict[str, Any]:
-    """The database that the variable names; options of libpq in its URL (`?sslmode=verify-full`) take precedence."""
+    """The database that the variable names; options of libpq in its URL
+    (`?sslmode=verify-full`) take precedence."""
     url = env.db_url(variable, engine="webapp.config.postgresql", **defaults)
     return {**url, "OPTIONS": {"options": session_limits(STATEMENT_SECONDS), **NETWORK_LIMITS, **url.get("OPTIONS", {})}}
 
 
 DATABASES = {
     "default": {
-        # For threads that last: of jobs, publisher, ingest. Requests under ASGI give theirs back (`asgi.py`), for the next one.
+        # For threads that last: of jobs, publisher, ingest. Requests under ASGI give theirs back
+        # (`asgi.py`), for the next one.
         "CONN_MAX_AGE": 60,
         "CONN_HEALTH_CHECKS": True,
         "ATOMIC_REQUESTS": False,
         **_database("DATABASE_URL", default="postgres:///vedette"),
     }
 }
-# The roles of the database (`webapp/config/database_roles.py`). Only `migrate` and what else changes the schema gets the owner's.
+# The roles of the database (`webapp/config/database_roles.py`). Only `migrate` and what else
+# changes the schema gets the owner's.
 DATABASE_OWNER = {
     name: value for name, value in (env.db_url("DATABASE_OWNER_URL") if text("DATABASE_OWNER_URL") else {}).items() if name in ("USER", "PASSWORD")
 }
@@ -69,7 +76,8 @@ CACHES = {
 }
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-    # File names of the front end carry a hash of their content already (Vite); whitenoise serves them as immutable.
+    # File names of the front end carry a hash of their content already (Vite); whitenoise
+    # serves them as immutable.
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
 WHITENOISE_USE_FINDERS = STATIC_ROOT is None

@@ -1,4 +1,5 @@
-"""Celery: short tasks, JSON only, no results kept; what must not be lost is a row in PostgreSQL and not a message."""
+"""Celery: short tasks, JSON only, no results kept; what must not be lost is a row in
+PostgreSQL and not a message."""
 
 from webapp.config.settings.storage import REDIS_URL
 
@@ -17,7 +18,8 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 300, "global_keyprefix": "vedette-celery:", "health_check_interval": 10}
 CELERY_TIMEZONE = "UTC"
-# Deliveries wait for receivers: they have a separate worker, so that no receiver delays the supervision of jobs.
+# Deliveries wait for receivers: they have a separate worker, so that no receiver
+# delays the supervision of jobs.
 CELERY_TASK_ROUTES = {"webapp.alerts.tasks.send": {"queue": "deliveries"}}
 CELERY_BEAT_SCHEDULE = {
     "reconcile jobs": {"task": "webapp.supervisor.tasks.reconcile", "schedule": 3.0, "options": {"expires": 3.0}},

@@ -19,7 +19,8 @@ register = template.Library()
 
 @register.simple_tag
 def vite(entry: str) -> SafeString:
-    """The elements for `frontend/src/pages/<entry>.ts`: from Vite's own server while developing, else from the built manifest."""
+    """The elements for `frontend/src/pages/<entry>.ts`: from Vite's own server while developing,
+    else from the built manifest."""
     source = f"src/pages/{entry}.ts"
     if settings.VITE_SERVER:
         addresses = [f"{settings.VITE_SERVER}/@vite/client", f"{settings.VITE_SERVER}/{source}"]

@@ -1,4 +1,5 @@
-"""Feed `city`: cars on the streets of a fictional city, garages that they enter, pass and leave, advertisements, and a tour of banks."""
+"""Feed `city`: cars on the streets of a fictional city, garages that they enter, pass and leave,
+advertisements, and a tour of banks."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ PLANE = Plane(7.46, 51.96)
 CARS, GARAGES, ADVERTISEMENTS = 2_000, 60, 200
 GARAGE_M = 30.0
 GARAGE_OFFSET_M = 24.0
-"""From the middle of the street to the middle of the garage: a receiver's error can carry a passing car inside."""
+"""From the middle of the street to the middle of the garage: a receiver's error can
+carry a passing car inside."""
 VISITORS = 0.3
 """The part of the cars that call at a garage in each round."""
 
@@ -32,7 +34,8 @@ CAMERAS: tuple[Node, ...] = ((15, 15), (13, 13), (13, 15), (13, 17), (15, 13), (
 
 @dataclass(frozen=True)
 class Garage:
-    """A square beside a street: between crossings `a` and `b`, `door` on the street, `along` the street's direction."""
+    """A square beside a street: between crossings `a` and `b`, `door` on the street,
+    `along` the street's direction."""
 
     name: str
     a: Node
@@ -47,7 +50,8 @@ class Garage:
 
 
 class City:
-    """The world of one seed. Everything asked of it is a pure function of the seed and the times asked for."""
+    """The world of one seed. Everything asked of it is a pure function of the
+    seed and the times asked for."""
 
     feed = "city"
 
@@ -64,10 +68,11 @@ class City:
         self.wobble = Wobble(chance, 4.0 + 11.0 * chance.random(CARS) ** 2)
         self.names = pa.array([f"car-{car + 1:04d}" for car in range(CARS)])
 
-    # -- what ingest is sent ------------------------------------------------------------------------------------------------------
+    # -- what ingest is sent -----------------------------------------------------------------------
 
     def rows(self, start: int, end: int, *, rate: float = 1.0) -> pa.Table:
-        """All reports with start <= t < end in order of time. `rate`: how many times faster than life cars move."""
+        """All reports with start <= t < end in order of time. `rate`: how many times
+        faster than life cars move."""
         return self._reports(*self.schedule.reports(start, end), rate)
 
     def snapshot(self, t: int, *, rate: float = 1.0) -> pa.Table:
@@ -82,10 +87,11 @@ class City:
         speed: Floats = np.round(3.6 * rate * np.hypot(vx, vy), 1)
         return pa.table({"entity": self.names.take(pa.array(car)), "t": t, "x": lon, "y": lat, "speed": speed, "heading": course(vx, vy)})
 
-    # -- what is true -------------------------------------------------------------------------------------------------------------
+    # -- what is true ------------------------------------------------------------------------------
 
     def truth(self, start: int, end: int) -> list[TruthEvent]:
-        """Which cars truly call at which garage or bank, the times between which they stand inside (at rate 1), and the suspect's tours."""
+        """Which cars truly call at which garage or bank, the times between which they stand inside
+        (at rate 1), and the suspect's tours."""
         names = self.names.to_pylist()
         visits = [TruthEvent("visit", (names[car],), stop.place, stop.arrive, stop.leave) for car, stop in self.journeys.stops(start, end)]
         return sorted([*visits, *self._tours(start, end)], key=lambda one: (one.start, one.kind, one.entities))
@@ -133,7 +139,7 @@ class City:
     def _polygon(ring: list[Point]) -> dict[str, Any]:
         return {"type": "Polygon", "coordinates": [PLANE.ring(ring)]}
 
-    # -- building -----------------------------------------------------------------------------------------------------------------
+    # -- building ----------------------------------------------------------------------------------
 
     def _node(self, chance: np.random.Generator) -> Node:
         """A crossing, more often near the centre."""
@@ -197,7 +203,8 @@ class City:
         return journey
 
     def _tour(self) -> Journey:
-        """The suspect: from bank to bank for a few seconds each, round and round, and never before a camera."""
+        """The suspect: from bank to bank for a few seconds each, round and round,
+        and never before a camera."""
         journey = Journey(self.roads.point(TOUR[0]))
         for node in TOUR:
             journey.go(self.roads.point(node), SUSPECT_SPEED)

@@ -1,4 +1,5 @@
-"""Things that go round on fixed journeys: where each of them is at any time, without any history."""
+"""Things that go round on fixed journeys: where each of them is at any
+time, without any history."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ Ints = npt.NDArray[np.int64]
 Point = tuple[float, float]
 
 METRES_PER_DEGREE = 111_195.0
-"""Of latitude, on the sphere: precise enough to draw a world, which is then measured on the ellipsoid like any other."""
+"""Of latitude, on the sphere: precise enough to draw a world, which is then measured on the
+ellipsoid like any other."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,8 @@ class Plane:
 
 @dataclass(frozen=True)
 class Stop:
-    """A halt that is worth stating as truth: from `arrive` to `leave`, milliseconds from the start of the round."""
+    """A halt that is worth stating as truth: from `arrive` to `leave`, milliseconds
+    from the start of the round."""
 
     place: str
     arrive: int
@@ -51,7 +54,8 @@ class Stop:
 
 
 class Journey:
-    """One thing's round, drawn leg by leg: knots of (milliseconds from the start, x, y), linear between them."""
+    """One thing's round, drawn leg by leg: knots of (milliseconds from the start,
+    x, y), linear between them."""
 
     def __init__(self, start: Point) -> None:
         self.knots: list[tuple[int, float, float]] = [(0, *start)]
@@ -87,7 +91,8 @@ class Journey:
 
 
 class Journeys:
-    """Many rounds, repeated forever: thing i is at time t where its round is at (t - phase[i]) mod period[i]."""
+    """Many rounds, repeated forever: thing i is at time t where its round is at (t
+    - phase[i]) mod period[i]."""
 
     def __init__(self, journeys: Sequence[Journey], phase: Ints) -> None:
         self.journeys = journeys
@@ -101,7 +106,8 @@ class Journeys:
         self._y: Floats = knots[:, 2]
 
     def at(self, thing: Ints, t: Ints) -> tuple[Floats, Floats, Floats, Floats]:
-        """x, y in metres and the velocity's parts in metres a second of each `thing` at its `t` (milliseconds)."""
+        """x, y in metres and the velocity's parts in metres a second of each `thing`
+        at its `t` (milliseconds)."""
         round_t = (t - self.phase[thing]) % self.period[thing] + thing * self._span
         after = np.searchsorted(self._t, round_t, side="right")
         before = after - 1
@@ -111,7 +117,8 @@ class Journeys:
         return self._x[before] + part * dx, self._y[before] + part * dy, dx / seconds, dy / seconds
 
     def stops(self, start: int, end: int) -> list[tuple[int, Stop]]:
-        """(thing, halt in absolute times) of all named halts that overlap `[start, end)`, sorted by arrival."""
+        """(thing, halt in absolute times) of all named halts that overlap
+        `[start, end)`, sorted by arrival."""
         stops = []
         for thing, journey in enumerate(self.journeys):
             phase, period = int(self.phase[thing]), int(self.period[thing])
@@ -125,7 +132,8 @@ class Journeys:
 
 @dataclass(frozen=True)
 class Schedule:
-    """When things report: thing i at offset[i] + k * interval[i] for every whole k, in milliseconds."""
+    """When things report: thing i at offset[i] + k * interval[i] for every
+    whole k, in milliseconds."""
 
     interval: Ints
     offset: Ints
@@ -148,7 +156,8 @@ def course(vx: Floats, vy: Floats) -> Floats:
 
 
 class Wobble:
-    """A receiver's slowly wandering error: smooth in time, at most `amplitude[i]` metres on each axis."""
+    """A receiver's slowly wandering error: smooth in time, at most
+    `amplitude[i]` metres on each axis."""
 
     def __init__(self, chance: np.random.Generator, amplitude: Floats) -> None:
         n = len(amplitude)
@@ -158,7 +167,8 @@ class Wobble:
 
     def at(self, thing: Ints, t: Ints) -> tuple[Floats, Floats]:
         """Error east and north in metres."""
-        # Times since 1970 have more digits than a sine keeps: turns are reduced before they become radians.
+        # Times since 1970 have more digits than a sine keeps: turns are reduced
+        # before they become radians.
         turns = (t[:, None] % self._period[:, thing]) / self._period[:, thing]
         waves = np.sin(2 * np.pi * turns + self._phase[:, thing])
         error = (0.6 * waves[..., 0] + 0.4 * waves[..., 1]) * self.amplitude[thing]

@@ -1,4 +1,5 @@
-"""Feed `ocean`: moored buoys of the tropical Pacific with readings of air, water and wind, as the TAO array reports them."""
+"""Feed `ocean`: moored buoys of the tropical Pacific with readings of air, water and wind, as
+the TAO array reports them."""
 
 from __future__ import annotations
 
@@ -20,9 +21,11 @@ DRIFT_M = 1_500.0
 DAY_MS = 86_400_000
 
 SPELL_EVERY_MS, SPELL_MS = 10_860_000, 360_000
-"""A warm calm spell comes over the three buoys about the equator of each meridian about every three hours, for six minutes."""
+"""A warm calm spell comes over the three buoys about the equator of each meridian about every
+three hours, for six minutes."""
 FRONT_EVERY_MS, FRONT_MS, FRONT_LAG_MS = 14_820_000, 300_000, 900_000
-"""A front: the pressure falls at a buoy off the equator for five minutes; a quarter of an hour later its neighbour's air is warm as long."""
+"""A front: the pressure falls at a buoy off the equator for five minutes; a quarter of an hour
+later its neighbour's air is warm as long."""
 
 UPWELLING_EVERY_MS, UPWELLING_MS, UPWELLING_DEGREES = 9_780_000, 420_000, 4.0
 """Cold water comes up at a buoy south of the equator for seven minutes."""
@@ -30,7 +33,8 @@ UPWELLING_EVERY_MS, UPWELLING_MS, UPWELLING_DEGREES = 9_780_000, 420_000, 4.0
 
 @dataclass(frozen=True)
 class Episodes:
-    """Something that happens every `every` ms for `last` ms at each of several places, each with its own `phase`."""
+    """Something that happens every `every` ms for `last` ms at each of several places,
+    each with its own `phase`."""
 
     every: int
     last: int
@@ -73,14 +77,16 @@ class Ocean:
         self.upwellings = Episodes(UPWELLING_EVERY_MS, UPWELLING_MS, chance.integers(0, UPWELLING_EVERY_MS, len(LONGITUDES)))
 
     def rows(self, start: int, end: int, *, rate: float = 1.0) -> pa.Table:
-        """All readings with start <= t < end in order of time. Buoys do not hurry: `rate` changes nothing."""
+        """All readings with start <= t < end in order of time. Buoys do not
+        hurry: `rate` changes nothing."""
         return self._readings(*self.schedule.reports(start, end))
 
     def snapshot(self, t: int, *, rate: float = 1.0) -> pa.Table:
         return self._readings(np.arange(len(self.lon), dtype=np.int64), np.full(len(self.lon), t, np.int64))
 
     def history(self, end: int) -> pa.Table:
-        """What the buoys have read in the days before `end`: queries that look back over days have something to look at."""
+        """What the buoys have read in the days before `end`: queries that look back over days
+        have something to look at."""
         sparse = Schedule(np.full(len(self.lon), self.history_step_ms, np.int64), self.schedule.offset)
         return self._readings(*sparse.reports(end - self.history_ms, end))
 
@@ -119,7 +125,8 @@ class Ocean:
         return waves
 
     def truth(self, start: int, end: int) -> list[TruthEvent]:
-        """Spells, with the buoys that lie in them; fronts, with the buoy at which each begins and the one that it reaches; and cold water."""
+        """Spells, with the buoys that lie in them; fronts, with the buoy at which each begins and
+        the one that it reaches; and cold water."""
         spells = [TruthEvent("spell", self._at(place, -2.0, 2.0), None, a, b) for place, a, b in self.spells.between(start, end)]
         reached = [(place, a, b + FRONT_LAG_MS) for place, a, b in self.fronts.between(start - FRONT_LAG_MS, end)]
         fronts = [TruthEvent("front", self._at(place, 2.0, 5.0)[::-1], None, a, b) for place, a, b in reached if b > start]

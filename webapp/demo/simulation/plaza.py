@@ -1,4 +1,5 @@
-"""Feed `plaza`: people and what they leave behind on a plaza with stands, seen by a camera five times a second; pixels of its plan."""
+"""Feed `plaza`: people and what they leave behind on a plaza with stands, seen by a camera five
+times a second; pixels of its plan."""
 
 from __future__ import annotations
 
@@ -21,18 +22,22 @@ FRAME_MS = 200
 CYCLE_MS = 300_000
 """The period after which everything on the plaza repeats."""
 VISITS, MEETINGS, COMPANIES, PARCELS, FIGHTS, SHOWS = 24, 4, 2, 3, 1, 1
-"""Scenes in a cycle, of visits as many as there is room for; every other meeting ends with a walk together."""
+"""Scenes in a cycle, of visits as many as there is room for; every other meeting
+ends with a walk together."""
 CROWD, CROWD_MS = 5, 15_000
 """This many people at one stand at the same time, for this long or longer, are a crowd."""
 STAY_MS, ROUND_MS = 20_000, 240_000
-"""Who is at a stand for longer than that stays there; who stays at one and, that soon afterwards, at another makes a round."""
+"""Who is at a stand for longer than that stays there; who stays at one and, that soon afterwards,
+at another makes a round."""
 APART = 40.0
-"""Those who have nothing to do with each other keep further apart: more than any distance in the rules about people."""
+"""Those who have nothing to do with each other keep further apart: more than any distance
+in the rules about people."""
 BESIDE = 18.0
 ERROR = 1.2
 """Of the camera, on each axis."""
 DRAWS = 400
-"""How often a scene is drawn again when someone would come too close to those of the scenes before it; then it is left out."""
+"""How often a scene is drawn again when someone would come too close to those of the scenes
+before it; then it is left out."""
 
 STANDS: dict[str, tuple[float, float, float, float]] = {
     "Stand A": (144, 372, 264, 492),
@@ -45,14 +50,16 @@ BENCHES: dict[str, tuple[float, float, float, float]] = {"West bench": (24, 120,
 """x0, y0, x1, y1."""
 GATES: tuple[Point, ...] = ((30, 288), (930, 288), (72, 546), (840, 546), (432, 30))
 AISLE = (222.0, 354.0)
-"""From what y to what y everybody walks: between the stands; from each gate it is reached straight up or down."""
+"""From what y to what y everybody walks: between the stands; from each gate it is
+reached straight up or down."""
 ACTIVITIES = ("walking", "running", "active", "inactive", "abrupt")
 
 Box = tuple[float, float, float, float]
 
 
 class Role:
-    """One entity's part in a scene: its way, and what it is seen doing; milliseconds from the scene's beginning."""
+    """One entity's part in a scene: its way, and what it is seen doing; milliseconds
+    from the scene's beginning."""
 
     def __init__(self, name: str, at: Point, start: int = 0) -> None:
         self.name = name
@@ -87,7 +94,8 @@ class Role:
 
 @dataclass(frozen=True)
 class Scene:
-    """Roles that belong together, and what happens among them; `phase` is when the scene begins in each cycle."""
+    """Roles that belong together, and what happens among them; `phase` is when the
+    scene begins in each cycle."""
 
     roles: tuple[Role, ...]
     truth_events: tuple[TruthEvent, ...]
@@ -135,11 +143,13 @@ class Plaza:
         return rows.take(pa.array(np.argsort(rows["t"].to_numpy(), kind="stable")))
 
     def snapshot(self, t: int, *, rate: float = 1.0) -> pa.Table:
-        """Empty: the next frame shows everybody, and rows between two frames would belong to no scene."""
+        """Empty: the next frame shows everybody, and rows between two frames
+        would belong to no scene."""
         return self.rows(t, t, rate=rate)
 
     def _activity(self, role: Ints, t: Ints) -> Ints:
-        """Place in the list of all activities of what each role does at its `t`; -1 while it is not seen."""
+        """Place in the list of all activities of what each role does at its
+        `t`; -1 while it is not seen."""
         since = (t - self.journeys.phase[role]) % CYCLE_MS + role * CYCLE_MS
         position = np.searchsorted(self._from, since, side="right") - 1
         return np.where((position >= 0) & (since < self._to[position]), position, -1)
@@ -156,7 +166,8 @@ class Plaza:
         return pa.table({"event": events, "entity": self.names.take(pa.array(role)), "t": t, **numbers})
 
     def truth(self, start: int, end: int) -> list[TruthEvent]:
-        """Visits, crowds at stands and rounds over them; greetings, meetings, walks together, fights; things left behind, until they are taken."""
+        """Visits, crowds at stands and rounds over them; greetings, meetings, walks together,
+        fights; things left behind, until they are taken."""
         truth_events: list[TruthEvent] = [one for first in self.gatherings for one in again(first, CYCLE_MS, start, end)]
         for scene in self.scenes:
             for one in scene.truth_events:
@@ -184,11 +195,12 @@ def _rectangle(x0: float, y0: float, x1: float, y1: float) -> dict[str, object]:
     return {"type": "Polygon", "coordinates": [[[x0, y0], [x1, y0], [x1, y1], [x0, y1], [x0, y0]]]}
 
 
-# -- scenes -------------------------------------------------------------------------------------------------------------------------
+# -- scenes ----------------------------------------------------------------------------------------
 
 
 def _scenes(chance: np.random.Generator) -> list[Scene]:
-    """All scenes of a cycle: those that there must be first, then visits until the plaza is full."""
+    """All scenes of a cycle: those that there must be first, then visits until the plaza is
+    full."""
     people = VISITS + 2 * (MEETINGS + COMPANIES + PARCELS + FIGHTS) + CROWD * SHOWS
     name = (f"person-{n + 1:02d}" for n in chance.permutation(people))
     draws: list[Callable[[], Scene]] = [
@@ -204,7 +216,8 @@ def _scenes(chance: np.random.Generator) -> list[Scene]:
 
 
 def _placed(draw: Callable[[], Scene], chance: np.random.Generator, tracks: list[Floats]) -> Scene | None:
-    """A scene, drawn again until nobody in it comes near anybody of `tracks`, to which its tracks are added; null if there is no room."""
+    """A scene, drawn again until nobody in it comes near anybody of `tracks`, to which its tracks
+    are added; null if there is no room."""
     for _ in range(DRAWS):
         scene = replace(draw(), phase=FRAME_MS * int(chance.integers(CYCLE_MS // FRAME_MS)))
         own = [_track(role, scene.phase) for role in scene.roles]
@@ -216,7 +229,8 @@ def _placed(draw: Callable[[], Scene], chance: np.random.Generator, tracks: list
 
 
 def _track(role: Role, phase: int) -> Floats:
-    """x and y at each frame of the cycle, of shape (2, frames); not a number while it is not seen."""
+    """x and y at each frame of the cycle, of shape (2, frames); not a
+    number while it is not seen."""
     since = (np.arange(0, CYCLE_MS, FRAME_MS) - phase) % CYCLE_MS
     t, x, y = np.array(role.journey.knots, np.float64).T
     seen = (since >= role.activities[0][0]) & (since < role.activities[-1][1])
@@ -261,7 +275,8 @@ def _visit(chance: np.random.Generator, name: str) -> Scene:
 
 
 def _show(chance: np.random.Generator, guests: Sequence[str]) -> Scene:
-    """One after the other comes to the cafe, each to a table of their own; they go when it is over, in the order in which they came."""
+    """One after the other comes to the cafe, each to a table of their own; they go when it is over,
+    in the order in which they came."""
     x0, y0, x1, y1 = STANDS["Cafe"]
     gate, pace = _gate(chance), _pace(chance)
     apart = int(1000 * 1.5 * APART / pace)
@@ -290,7 +305,8 @@ def _at_stand(tracks: Floats, stand: str) -> npt.NDArray[np.bool_]:
 
 
 def _spans(holds: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """(begin, length) in frames of the stretches in which something holds; the cycle's end and beginning are one moment."""
+    """(begin, length) in frames of the stretches in which something holds; the cycle's end and
+    beginning are one moment."""
     begins = np.flatnonzero(holds & ~np.roll(holds, 1)).tolist()
     ends = np.flatnonzero(~holds & np.roll(holds, 1)).tolist()
     return [(begin, min((end - begin) % holds.size for end in ends)) for begin in begins]
@@ -310,7 +326,8 @@ def _crowds(names: Sequence[str], tracks: Floats) -> list[TruthEvent]:
 
 
 def _rounds(names: Sequence[str], tracks: Floats) -> list[TruthEvent]:
-    """Who stays at a stand and then at another (or comes back in the next cycle), from the one stay's beginning until the other is one."""
+    """Who stays at a stand and then at another (or comes back in the next cycle), from the one
+    stay's beginning until the other is one."""
     found = []
     inside = [_at_stand(tracks, stand) for stand in STANDS]
     for who, name in enumerate(names):

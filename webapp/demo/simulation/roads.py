@@ -1,4 +1,5 @@
-"""A fictional city's streets: a grid bent towards rings, with arterial streets and two ring roads."""
+"""A fictional city's streets: a grid bent towards rings, with arterial
+streets and two ring roads."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ class Roads:
     @classmethod
     def build(cls, chance: np.random.Generator) -> Roads:
         u, v = np.meshgrid(np.linspace(-1, 1, LINES), np.linspace(-1, 1, LINES), indexing="ij")
-        # Half way between a square and a disc: streets near the centre are straight, outer ones bend into rings.
+        # Half way between a square and a disc: streets near the centre are straight,
+        # outer ones bend into rings.
         x = 0.45 * u + 0.55 * u * np.sqrt(1 - v * v / 2)
         y = 0.45 * v + 0.55 * v * np.sqrt(1 - u * u / 2)
         a, b, c, d = chance.uniform(0, 2 * np.pi, 4)
@@ -49,7 +51,8 @@ class Roads:
         return 14.0 if line % ARTERIAL_EVERY == 0 else 9.5
 
     def route(self, a: Node, b: Node, chance: np.random.Generator) -> list[Node]:
-        """Crossings from `a` (left out) to `b`: along a side street to an arterial one, along that, and along another side street."""
+        """Crossings from `a` (left out) to `b`: along a side street to an arterial one, along that,
+        and along another side street."""
         low, high = sorted((a[0], b[0]))
         crossing = int(chance.integers(max(0, low - 2), min(LINES - 1, high + 2) + 1))
         nearest = round(crossing / ARTERIAL_EVERY) * ARTERIAL_EVERY

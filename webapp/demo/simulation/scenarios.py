@@ -1,4 +1,5 @@
-"""The demo's scenarios: each feed as it is registered, its regions, and the queries on it, from fixtures/scenarios and the worlds."""
+"""The demo's scenarios: each feed as it is registered, its regions, and the queries on it, from
+fixtures/scenarios and the worlds."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ FEED_KEYS = ("name", "crs", "time", "tick", "lateness", "dedupe", "columns")
 
 @dataclass(frozen=True)
 class Scenario:
-    """One demo feed: `feed` as `feed_create` takes it, its world, its regions, and its queries as `query_register` takes them.
+    """One demo feed: `feed` as `feed_create` takes it, its world, its regions, and its queries as
+    `query_register` takes them.
 
     A query's `truth` says which ground-truth events it reports (see `truth_events_of`).
     """
@@ -54,9 +56,11 @@ def read_scenario(name: str) -> Scenario:
 
 
 def _queries(templates: list[dict[str, Any]], places: list[Place]) -> Iterator[dict[str, Any]]:
-    """The queries made from the templates: one for each place with the tag `for_each`, or just the one.
+    """The queries made from the templates: one for each place with the tag
+    `for_each`, or just the one.
 
-    A template's `program` names one of the ready specifications of fixtures/programs, which replaces it.
+    A template's `program` names one of the ready specifications of
+    fixtures/programs, which replaces it.
     """
     for template in templates:
         query = {key: value for key, value in template.items() if key not in ("for_each", "program")}
@@ -81,7 +85,8 @@ def _filled(template: Any, place: str) -> Any:
 
 @dataclass(frozen=True)
 class ReportingQueries:
-    """The queries of one family that report one kind of ground-truth event, each with the kind of its answers that does (null: all)."""
+    """The queries of one family that report one kind of ground-truth event, each with the kind of
+    its answers that does (null: all)."""
 
     kind: str
     family: str
@@ -89,7 +94,8 @@ class ReportingQueries:
 
 
 def truth_of(feed: str, queries: Iterable[str]) -> list[ReportingQueries]:
-    """Which of these queries (names) report which kind of ground-truth event. What two families report is compared with each by itself."""
+    """Which of these queries (names) report which kind of ground-truth event. What two families
+    report is compared with each by itself."""
     known = set(queries)
     roles: dict[tuple[str, str], list[tuple[str, str | None]]] = {}
     for query in read_scenario(feed).queries:
@@ -100,6 +106,7 @@ def truth_of(feed: str, queries: Iterable[str]) -> list[ReportingQueries]:
 
 
 def truth_events_of(query: dict[str, Any]) -> list[tuple[str, str | None]]:
-    """The kinds of ground-truth events that a scenario's query reports, each with the kind of answer that does; null: whatever it answers."""
+    """The kinds of ground-truth events that a scenario's query reports, each with the kind of
+    answer that does; null: whatever it answers."""
     truth = query.get("truth", {})
     return [(truth, None)] if isinstance(truth, str) else [(kind, answers) for answers, kind in truth.items()]

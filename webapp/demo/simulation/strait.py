@@ -1,4 +1,5 @@
-"""Feed `strait`: vessels between two coasts: through traffic in its lanes, ferries, fishing boats, and some that do what they should not."""
+"""Feed `strait`: vessels between two coasts: through traffic in its lanes, ferries, fishing boats,
+and some that do what they should not."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ PLANE = Plane(1.6, 51.0)
 KNOT = 1852 / 3600
 VESSELS = 400
 CARGO, FERRIES, FISHING, PLEASURE, SMUGGLERS = 246, 36, 62, 44, 6
-"""Through traffic, ferries, fishing boats, pleasure craft, smugglers; the other six fall silent, meet at sea, flee and pursue."""
+"""Through traffic, ferries, fishing boats, pleasure craft, smugglers; the other six fall silent,
+meet at sea, flee and pursue."""
 
 LanePoints = tuple[tuple[float, float], ...]
 SOUTHWEST: LanePoints = ((2.62, 51.62), (2.05, 51.36), (1.72, 51.21), (1.47, 51.05), (1.15, 50.88), (0.72, 50.70), (0.20, 50.55))
@@ -57,7 +59,8 @@ ROADS: LanePoints = ((2.12, 51.085), (2.18, 51.085), (2.18, 51.115), (2.12, 51.1
 
 @dataclass(frozen=True)
 class Vessel:
-    """One vessel: who it is, its round, what happens on it, and when it sends nothing (from, to); milliseconds from the beginning of the round."""
+    """One vessel: who it is, its round, what happens on it, and when it sends nothing (from, to);
+    milliseconds from the beginning of the round."""
 
     name: str
     ship_type: str
@@ -76,7 +79,8 @@ class Strait:
         chance = np.random.default_rng([seed, 2])
         self.vessels = list(_fleet(chance))
         phase = chance.integers(0, 86_400_000, VESSELS)
-        # Who meets at sea has one timetable, and the pursuer keeps its distance because it goes the same round a little later.
+        # Who meets at sea has one timetable, and the pursuer keeps its distance because it goes the
+        # same round a little later.
         phase[-3], phase[-1] = phase[-4], phase[-2] + PURSUIT_LAG_MS
         self.journeys = Journeys([vessel.journey for vessel in self.vessels], phase)
         self.schedule = Schedule(chance.integers(3_000, 9_000, VESSELS), chance.integers(0, 9_000, VESSELS))
@@ -122,7 +126,8 @@ class Strait:
         return silent
 
     def truth(self, start: int, end: int) -> list[TruthEvent]:
-        """Port calls; passages through the closed area, fishing in reserves, silences, delays, meetings at sea, pursuits."""
+        """Port calls; passages through the closed area, fishing in reserves, silences, delays,
+        meetings at sea, pursuits."""
         names = self.names.to_pylist()
         truth_events = [TruthEvent("call", (names[who],), stop.place, stop.arrive, stop.leave) for who, stop in self.journeys.stops(start, end)]
         for vessel, phase, period in zip(self.vessels, self.journeys.phase.tolist(), self.journeys.period.tolist(), strict=True):
@@ -141,7 +146,8 @@ PURSUIT_LAG_MS = 25_000
 
 
 def _fleet(chance: np.random.Generator) -> Iterator[Vessel]:
-    """All vessels; the last six are the two that fall silent, the two that meet, the one that flees and the one that pursues it."""
+    """All vessels; the last six are the two that fall silent, the two that meet, the one that flees
+    and the one that pursues it."""
     numbers = iter(range(232_000_001, 232_000_001 + VESSELS))
     for _ in range(CARGO):
         yield Vessel(str(next(numbers)), "tanker" if chance.random() < 0.3 else "cargo", _through_traffic(chance))
@@ -181,7 +187,8 @@ def _shifted(lane: LanePoints, aside_m: float) -> list[Point]:
 
 
 def _through_traffic(chance: np.random.Generator) -> Journey:
-    """Down the one lane and back up the other, turning beyond the edge of the map; one in seven calls at a port on its way."""
+    """Down the one lane and back up the other, turning beyond the edge of the map; one in seven
+    calls at a port on its way."""
     aside = chance.uniform(-1_600, 1_600)
     speed = KNOT * chance.uniform(9, 19)
     down, up = _shifted(SOUTHWEST, aside), _shifted(NORTHEAST, aside)
@@ -235,7 +242,8 @@ FISHED_MS = 300_000
 
 
 def _is_clear(stays: list[tuple[int, int]]) -> bool:
-    """Whether reports show the stays for certain: none is almost as long as fishing takes, and they and the times between them are no moments."""
+    """Whether reports show the stays for certain: none is almost as long as fishing takes, and they
+    and the times between them are no moments."""
     spans = [last - first for first, last in stays]
     pauses = [later[0] - earlier[1] for earlier, later in pairwise(stays)]
     return all(abs(span - FISHED_MS) > 40_000 for span in spans) and all(span > 60_000 for span in [*spans, *pauses])
@@ -271,7 +279,8 @@ def _pleasure(chance: np.random.Generator) -> Journey:
 
 
 def _smuggler(chance: np.random.Generator, name: str, number: int) -> Vessel:
-    """From one coast to the other straight across the lanes and through the closed area, and back after a while; each has its own landings."""
+    """From one coast to the other straight across the lanes and through the closed area, and back
+    after a while; each has its own landings."""
     middle = np.mean([_metres(p) for p in CLOSED], axis=0)
     across = (float(middle[0] + chance.uniform(-800, 800)), float(middle[1] + chance.uniform(-800, 800)))
     start, far = _metres((1.46 + 0.022 * number, 50.90)), _metres((1.42 + 0.03 * number, 51.16))
@@ -288,7 +297,8 @@ SILENT_MS = 240_000
 
 
 def _silent(name: str, start: Point, drifts: bool) -> Vessel:
-    """To and fro; on the way out it sends nothing for a while, in which it continues on its way, or `drifts` and gets nowhere."""
+    """To and fro; on the way out it sends nothing for a while, in which it continues on its way, or
+    `drifts` and gets nowhere."""
     journey, ahead = Journey(start), 12 * KNOT
     journey.go((start[0] + 1_000, start[1] + 500), ahead)
     first, knots = journey.now, 3 if drifts else 12
@@ -322,7 +332,8 @@ def _meeting(one: str, other: str) -> Iterator[Vessel]:
 
 
 def _pursuit(chance: np.random.Generator, fled: str, pursuer: str) -> Iterator[Vessel]:
-    """Doublings at high speed off the western coast, with some minutes of rest for both after every few of them."""
+    """Doublings at high speed off the western coast, with some minutes of rest for
+    both after every few of them."""
     x, y = _metres((1.62, 51.17))
     journey = Journey((x, y))
     chases = []

@@ -1,4 +1,5 @@
-"""Feed `warehouse`: tagged items, pallets and badges read by the antennas of a warehouse with a shop, on a plan; metres."""
+"""Feed `warehouse`: tagged items, pallets and badges read by the antennas of a warehouse with
+a shop, on a plan; metres."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ ITEM_ROUND_MS, PALLET_ROUND_MS, PARCEL_ROUND_MS, VALUABLE_ROUND_MS, DOOR_ROUND_M
 THEFT_EVERY, RESTLESS_EVERY, ALONE_EVERY, LOST_EVERY, UNGUARDED_EVERY, FORCED_EVERY = 97, 61, 9, 31, 7, 8
 """In one of this many rounds of an item (pallet, parcel, valuable, door) something goes wrong."""
 GUARD_MS = 8_000
-"""A guard's badge is read at most this long before or after a valuable; a badge at most this long before a door opens."""
+"""A guard's badge is read at most this long before or after a valuable; a badge at most this
+long before a door opens."""
 SHELF_READS, SHELF_EVERY_MS = 12, 30_000
 
 
@@ -64,7 +66,8 @@ class Read:
 
 @dataclass(frozen=True)
 class Course:
-    """The `count` things of one kind that go round every `period` ms: which reads one of them gives in its n-th round, and what truly happens."""
+    """The `count` things of one kind that go round every `period` ms: which reads one of them gives
+    in its n-th round, and what truly happens."""
 
     count: int
     period: int
@@ -97,10 +100,11 @@ class Warehouse:
             [0] * DOORS,
         ]
 
-    # -- what ingest is sent ------------------------------------------------------------------------------------------------------
+    # -- what ingest is sent -----------------------------------------------------------------------
 
     def rows(self, start: int, end: int, *, rate: float = 1.0) -> pa.Table:
-        """All reads with start <= t < end in order of time. Antennas do not hurry: `rate` changes nothing."""
+        """All reads with start <= t < end in order of time. Antennas do not
+        hurry: `rate` changes nothing."""
         rounds = self._rounds(start, end)
         reads = ((began + read.at, read.tag, read.reader) for course, thing, nth, began in rounds for read in course.reads(thing, nth))
         return _table(sorted(read for read in reads if start <= read[0] < end))
@@ -110,16 +114,18 @@ class Warehouse:
         return _table([])
 
     def _rounds(self, start: int, end: int) -> Iterator[tuple[Course, int, int, int]]:
-        """(course, thing, number of its round, beginning) of all rounds that overlap [start, end)."""
+        """(course, thing, number of its round, beginning) of all rounds
+        that overlap [start, end)."""
         for course, phases in zip(self.courses, self.phases, strict=True):
             for thing, phase in enumerate(phases):
                 for nth in range((start - phase) // course.period, (end - 1 - phase) // course.period + 1):
                     yield course, thing, nth, phase + nth * course.period
 
-    # -- items --------------------------------------------------------------------------------------------------------------------
+    # -- items -------------------------------------------------------------------------------------
 
     def _item(self, item: int, nth: int) -> list[Read]:
-        """From the dock to the shelf, some minutes there, to the checkout and out; a thief leaves the checkout out."""
+        """From the dock to the shelf, some minutes there, to the checkout and out; a
+        thief leaves the checkout out."""
         tag, chance = _item_tag(item), self._chance(1, item, nth)
         shelf = f"shelf-{1 + item % 3}"
         reads = [Read(0, tag, f"dock-{1 + item % 2}"), Read(15_000, tag, "store-in")]
@@ -139,10 +145,11 @@ class Warehouse:
             found.append(("back-and-forth", (_item_tag(item),), 365_000, 429_000))
         return found
 
-    # -- pallets and their escorts ------------------------------------------------------------------------------------------------
+    # -- pallets and their escorts -----------------------------------------------------------------
 
     def _pallet(self, pallet: int, nth: int) -> list[Read]:
-        """Through a dock into the store; the badge of its escort is read a few seconds later, or not at all."""
+        """Through a dock into the store; the badge of its escort is read a few
+        seconds later, or not at all."""
         dock = f"dock-{1 + pallet % 2}"
         reads = [Read(0, _pallet_tag(pallet), dock), Read(20_000, _pallet_tag(pallet), "store-in")]
         if not _is_alone(pallet, nth):
@@ -152,7 +159,7 @@ class Warehouse:
     def _pallet_truth(self, pallet: int, nth: int) -> list[tuple[str, tuple[str, ...], int, int]]:
         return [("unescorted", (_pallet_tag(pallet),), 0, 15_000)] if _is_alone(pallet, nth) else []
 
-    # -- parcels on the conveyor --------------------------------------------------------------------------------------------------
+    # -- parcels on the conveyor -------------------------------------------------------------------
 
     def _parcel(self, parcel: int, nth: int) -> list[Read]:
         """From the conveyor's beginning to its end within twelve seconds, unless it falls off."""
@@ -163,10 +170,11 @@ class Warehouse:
     def _parcel_truth(self, parcel: int, nth: int) -> list[tuple[str, tuple[str, ...], int, int]]:
         return [("lost", (_parcel_tag(parcel),), 0, 20_000)] if _is_lost(parcel, nth) else []
 
-    # -- valuables and their guards -----------------------------------------------------------------------------------------------
+    # -- valuables and their guards ----------------------------------------------------------------
 
     def _valuable(self, valuable: int, nth: int) -> list[Read]:
-        """Through the door of the strongroom; a guard is there a little earlier or later, or not at all."""
+        """Through the door of the strongroom; a guard is there a little
+        earlier or later, or not at all."""
         reads = [Read(GUARD_MS, _valuable_tag(valuable), "strongroom")]
         if not _is_unguarded(valuable, nth):
             reads.append(Read(int(self._chance(4, valuable, nth).integers(2 * GUARD_MS)), f"badge-g{1 + (valuable + nth) % 3}", "strongroom"))
@@ -175,7 +183,7 @@ class Warehouse:
     def _valuable_truth(self, valuable: int, nth: int) -> list[tuple[str, tuple[str, ...], int, int]]:
         return [("unguarded", (_valuable_tag(valuable),), 0, 2 * GUARD_MS)] if _is_unguarded(valuable, nth) else []
 
-    # -- doors that open to a badge -----------------------------------------------------------------------------------------------
+    # -- doors that open to a badge ----------------------------------------------------------------
 
     def _door(self, door: int, nth: int) -> list[Read]:
         """Someone holds a badge before the door and opens it, or forces it open without."""
@@ -190,10 +198,11 @@ class Warehouse:
     def _chance(self, kind: int, thing: int, nth: int) -> np.random.Generator:
         return np.random.default_rng([self.seed, 5, kind, thing, nth % 2**32])
 
-    # -- what is true -------------------------------------------------------------------------------------------------------------
+    # -- what is true ------------------------------------------------------------------------------
 
     def truth(self, start: int, end: int) -> list[TruthEvent]:
-        """Thefts, restless items, pallets without an escort, parcels that fell off, valuables without a guard, doors forced open."""
+        """Thefts, restless items, pallets without an escort, parcels that fell off, valuables
+        without a guard, doors forced open."""
         truth_events = []
         for course, thing, nth, began in self._rounds(start, end):
             for kind, entities, first, last in course.truth_events(thing, nth):

@@ -1,4 +1,5 @@
-"""What every demo world offers: rows to send, places to watch, and the truth to compare answers with."""
+"""What every demo world offers: rows to send, places to watch, and the
+truth to compare answers with."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ class Place:
 
 @dataclass(frozen=True)
 class TruthEvent:
-    """Something that truly happens from `start` to `end` (milliseconds), whatever receivers report."""
+    """Something that truly happens from `start` to `end` (milliseconds),
+    whatever receivers report."""
 
     kind: str
     entities: tuple[str, ...]
@@ -30,7 +32,8 @@ class TruthEvent:
 
 
 def again(one: TruthEvent, period: int, start: int, end: int) -> Iterator[TruthEvent]:
-    """Of an event that comes again every `period` ms, before and after as well, the times that overlap `[start, end)`."""
+    """Of an event that comes again every `period` ms, before and after as well, the times
+    that overlap `[start, end)`."""
     first = (start - one.end) // period + 1
     for shift in range(first * period, end - one.start, period):
         yield replace(one, start=one.start + shift, end=one.end + shift)

@@ -19,7 +19,8 @@ ARCHIVE_RATIO = 200
 
 
 def unpacked(data: bytes) -> tuple[str, bytes]:
-    """An archive's one content: the KML of a KMZ, or `shp` for the archive itself when it holds a Shapefile."""
+    """An archive's one content: the KML of a KMZ, or `shp` for the archive itself
+    when it holds a Shapefile."""
     with open_archive(data) as archive:
         names = [entry.filename for entry in archive.infolist()]
         if any(suffix(name) == ".shp" for name in names):

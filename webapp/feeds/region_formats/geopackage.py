@@ -22,7 +22,8 @@ _ENVELOPES = (0, 32, 48, 48, 64)
 
 
 def shapes_of(data: bytes, *, geographic: bool) -> Shapes:
-    """Rows of plain tables: views, triggers and virtual tables of the file are never executed. Of a `geographic` feed, in longitude and latitude."""
+    """Rows of plain tables: views, triggers and virtual tables of the file are never executed. Of a
+    `geographic` feed, in longitude and latitude."""
     try:
         with closing(sqlite3.connect(":memory:")) as database:
             database.deserialize(data)
@@ -86,7 +87,8 @@ def _rows(database: sqlite3.Connection, table: str, column: str, systems: Mappin
     def geometry_of(blob: Any) -> Any:
         return None if blob is None else systems.get(_system_number(blob), unchanged)(_of_blob(blob))
 
-    # Columns that are hidden or computed are left out: their values come from expressions of the file.
+    # Columns that are hidden or computed are left out: their values come
+    # from expressions of the file.
     names = [row[1] for row in database.execute(f"PRAGMA table_xinfo({_quoted(table)})") if row[6] == 0]
     if column not in names:
         raise refuse("/file", Message("A layer of the GeoPackage has no column of geometries."))

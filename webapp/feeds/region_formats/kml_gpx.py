@@ -1,4 +1,5 @@
-"""Regions in KML and GPX. XML with a document type is refused: it may name entities and other files."""
+"""Regions in KML and GPX. XML with a document type is refused: it may name
+entities and other files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Coordinate reference systems that region files state: for a feed on the earth, corners become longitude and latitude of WGS 84."""
+"""Coordinate reference systems that region files state: for a feed on the earth, corners become
+longitude and latitude of WGS 84."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ import shapely
 from engine.model.messages import Message
 
 Conversion = Callable[[Any], Any]
-"""From a geometry in a file's system to one in longitude and latitude. Raises ValueError for corners that do not lie in the system."""
+"""From a geometry in a file's system to one in longitude and latitude. Raises ValueError for
+corners that do not lie in the system."""
 WGS84 = 4326
 DEFINITION_LETTERS = 20_000
 """A longer definition is not read; those of the EPSG have up to 5,000 letters."""
@@ -33,7 +35,8 @@ def from_epsg(code: int) -> Conversion | None:
 
 
 def from_wkt(definition: str) -> Conversion | None:
-    """For a system as well-known text, such as that of a Shapefile's `.prj`; None if it cannot be read."""
+    """For a system as well-known text, such as that of a Shapefile's `.prj`;
+    None if it cannot be read."""
     if len(definition) > DEFINITION_LETTERS:
         return None
     try:

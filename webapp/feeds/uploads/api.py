@@ -1,4 +1,5 @@
-"""`uploads/`: files that are sent in parts by the tus protocol (1.0.0: core, creation, termination), looked into, and loaded into a new feed."""
+"""`uploads/`: files that are sent in parts by the tus protocol (1.0.0: core, creation,
+termination), looked into, and loaded into a new feed."""
 
 from __future__ import annotations
 
@@ -57,7 +58,8 @@ class AnyType(BaseParser):
 
 
 class UploadSerializer(OwnedSerializer):
-    """An uploaded file: `offset` of its `size` bytes have come; `read` rows of it were read, `position` of `rows` rows are in the log."""
+    """An uploaded file: `offset` of its `size` bytes have come; `read` rows of it were read,
+    `position` of `rows` rows are in the log."""
 
     offset = serializers.SerializerMethodField()
     error = TranslatedField(read_only=True)
@@ -224,7 +226,8 @@ class UploadView(OwnedView):
         return feed
 
     def _feed_values(self, attributes: dict[str, Any], reading: dict[str, Any]) -> dict[str, Any]:
-        """The feed's own settings, checked like those of any new feed. Raises Refused with pointers below /feed."""
+        """The feed's own settings, checked like those of any new feed. Raises Refused
+        with pointers below /feed."""
         unknown = [Fault(f"/feed/{key}", Message("known are: {known}", known=", ".join(FEED_KEYS))) for key in attributes if key not in FEED_KEYS]
         if unknown:
             raise Refused(unknown)

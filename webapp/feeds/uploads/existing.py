@@ -1,4 +1,5 @@
-"""Loads a file into an existing feed (decision 32): read like the files before it, as far as its columns allow, and checked against the feed."""
+"""Loads a file into an existing feed (decision 32): read like the files before it, as far as its
+columns allow, and checked against the feed."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ UNFINISHED = (UploadState.READING, UploadState.SENDING, UploadState.PAUSED)
 
 
 def inspect_for(feed: Feed, path: Path, name: str, chosen: Mapping[str, Any]) -> Inspection:
-    """The content of the file for the feed: as from `inspect`, and under `into` the settings of the feed. Raises Refused."""
+    """The content of the file for the feed: as from `inspect`, and under `into` the settings of
+    the feed. Raises Refused."""
     before = _last_reading(feed)
     inspected = inspect(path, name, {**chosen, **_fixed(feed)})
     if before:
@@ -51,8 +53,8 @@ def _fixed(feed: Feed) -> dict[str, Any]:
 
 
 def _as_before(before: Mapping[str, Any], inspected: Mapping[str, Any], chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """The part of the earlier reading that fits this file: its format, if the kind is the same, and the columns that it has too. `chosen` values
-    take precedence.
+    """The part of the earlier reading that fits this file: its format, if the kind is the same, and
+    the columns that it has too. `chosen` values take precedence.
     """
     columns = {column["name"] for column in inspected["columns"]}
     kept = {key: before[key] for key in MEANT if _names(before[key]) and set(_names(before[key])) <= columns}
@@ -71,7 +73,8 @@ def _names(value: Any) -> Sequence[str]:
 
 
 def _attributes(feed: Feed, inspected: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """For each column of the feed the column of the file that it was read from before, or would be read from now."""
+    """For each column of the feed the column of the file that it was read from before,
+    or would be read from now."""
     columns = {column["name"] for column in inspected["columns"]}
     sources = {one["name"]: one["source"] for readings in (inspected["reading"], before) for one in readings.get("attributes", ())}
     for name, kind in feed.columns.items():
@@ -104,7 +107,8 @@ def oldest_useful(feed: Feed) -> int | None:
 
 
 def check_into(feed: Feed, upload: Upload, reading: Reading) -> None:
-    """Raises Refused unless the feed can take what the reading makes, and no other file is on its way into it."""
+    """Raises Refused unless the feed can take what the reading makes, and no other
+    file is on its way into it."""
     made = reading.feed("upload")
     faults = []
     if str(made.crs) != feed.crs:

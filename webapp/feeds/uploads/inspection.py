@@ -1,4 +1,5 @@
-"""Reads uploaded files in a caged process: the server itself parses only the Arrow data that it returns, after counting and checking it."""
+"""Reads uploaded files in a caged process: the server itself parses only the Arrow data that it
+returns, after counting and checking it."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from webapp.config.openapi import Length, TimeRangeRead
 from webapp.feeds.arrow_streams import Limits, read_stream
 
 INSPECT_S, PIECE_S = 20.0, 120.0
-"""To look into a file; to read a piece, after finding it again from the beginning of a large file."""
+"""To look into a file; to read a piece, after finding it again from the
+beginning of a large file."""
 MEMORY_BYTES = 3 << 30
 """Of addresses, most of them of libraries and of mapped files."""
 PIECE = Limits(rows=4_000_000, values=40_000_000, unpacked=200_000_000)
@@ -41,7 +43,8 @@ class RowFault(TypedDict):
 
 
 class IntervalCount(TypedDict):
-    """How many intervals between rows of an entity are up to so many seconds long; null: longer than all others."""
+    """How many intervals between rows of an entity are up to so many seconds long;
+    null: longer than all others."""
 
     up_to: float | None
     count: int
@@ -51,7 +54,8 @@ _Since = TypedDict("_Since", {"from": int | None})
 
 
 class Comparison(_Since):
-    """A feed that the file is loaded into. `remembered`: files before it were read; rows before `from` are late; `missing` columns are the feed's."""
+    """A feed that the file is loaded into. `remembered`: files before it were read; rows before
+    `from` are late; `missing` columns are the feed's."""
 
     feed: str
     title: str
@@ -113,13 +117,15 @@ class _Inspection(TimeRangeRead):
 
 
 class Inspection(_Inspection, total=False):
-    """What a file holds, read as `reading` says: a sample of its rows as they are written (`rows`, with `lines`) and as they are read."""
+    """What a file holds, read as `reading` says: a sample of its rows as they are written (`rows`,
+    with `lines`) and as they are read."""
 
     into: Comparison
 
 
 def inspect(path: Path, name: str, chosen: Mapping[str, Any]) -> Inspection:
-    """The contents of the file at `path`, read as `chosen` says, with guesses for the rest. Raises Refused."""
+    """The contents of the file at `path`, read as `chosen` says, with guesses for
+    the rest. Raises Refused."""
     answer = _ask(INSPECTIONS, {"do": "inspect", "path": str(path), "name": name, "chosen": chosen}, path, INSPECT_S)
     inspected: Inspection = answer["found"]
     return inspected

@@ -1,7 +1,9 @@
-"""Loads uploaded files into the log: reads them in order of time into a spool, then sends the rows, as history immediately or in real time.
+"""Loads uploaded files into the log: reads them in order of time into a spool, then sends the rows,
+as history immediately or in real time.
 
-Each row arrives once, whenever this process dies: the rows of one delivery, and what becomes of their times, are noted before it is sent, under
-a key made of their places. Reading starts again after a restart; nothing has been sent by then but dead letters, each under its own key.
+Each row arrives once, whenever this process dies: the rows of one delivery, and what becomes of
+their times, are noted before it is sent, under a key made of their places. Reading starts again
+after a restart; nothing has been sent by then but dead letters, each under its own key.
 """
 
 from __future__ import annotations
@@ -123,7 +125,8 @@ class Loads:
 
 
 class Loading:
-    """One upload. `upload` is as the database has it, except for `state`: others may change that at any time."""
+    """One upload. `upload` is as the database has it, except for `state`: others
+    may change that at any time."""
 
     def __init__(self, upload: Upload) -> None:
         assert upload.feed is not None
@@ -149,7 +152,7 @@ class Loading:
         if not Upload.objects.filter(pk=self.upload.pk, **only).update(**changes) and not only:
             raise Upload.DoesNotExist
 
-    # -- reading ------------------------------------------------------------------------------------------------------------------
+    # -- reading -----------------------------------------------------------------------------------
 
     def _read(self) -> Steps:
         keys = [TIME] if self.upload.ordered else []
@@ -223,7 +226,8 @@ class Loading:
                 feed.save(update_fields=["view"])
 
     def _keep_all(self, span: list[int]) -> None:
-        """Retention counts back from the newest row: no row of the file may be dropped before users have seen it."""
+        """Retention counts back from the newest row: no row of the file may be dropped
+        before users have seen it."""
         if self.feed.time != "ms":
             return
         if not self.upload.as_now and (oldest := log_of(self.feed).first_t) is not None:
@@ -231,7 +235,7 @@ class Loading:
         hours = min(MOST_HOURS, timedelta(milliseconds=span[1] - span[0]) // timedelta(hours=1) + 1)
         Feed.objects.filter(pk=self.feed.pk, retention_hours__lt=hours).update(retention_hours=hours)
 
-    # -- sending ------------------------------------------------------------------------------------------------------------------
+    # -- sending -----------------------------------------------------------------------------------
 
     def _send(self) -> Steps:
         # Read and not mapped: pages of a mapped file stay with the process until it ends.
@@ -270,7 +274,8 @@ class Loading:
         now = time.time_ns() // 1_000_000
         first = rest.column(TIME)[0].as_py()
         behind = now - self._move.moved(rest.slice(0, 1)).column(TIME)[0].as_py()
-        # The wall clock advanced while nothing was sent: the next row gets the present time, so that it is not late.
+        # The wall clock advanced while nothing was sent: the next row gets the present
+        # time, so that it is not late.
         if (begun_anew and behind > 0) or behind > max(SLACK_MS, self.feed.lateness // 2):
             self.upload.moved_since, self.upload.moved_to = first, now
         times = self._move.moved(rest).column(TIME).to_numpy()

@@ -1,7 +1,9 @@
-"""The program of a caged process that reads uploaded files: it looks into one, or gives its rows out a piece at a time.
+"""The program of a caged process that reads uploaded files: it looks into one, or gives its
+rows out a piece at a time.
 
-Its requests: `{"do": "inspect", "path", "name", "chosen"}` or `{"do": "read", "path", "reading", "piece"}`. A process that is asked for consecutive
-pieces continues where it is; for any other piece it reads the file from its beginning.
+Its requests: `{"do": "inspect", "path", "name", "chosen"}` or
+`{"do": "read", "path", "reading", "piece"}`. A process that is asked for consecutive pieces
+continues where it is; for any other piece it reads the file from its beginning.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ SHOWN = 2_000
 
 
 def warm_up() -> None:
-    """Warms up the code that is slow the first time, with sample rows; not Arrow's file readers, which start threads."""
+    """Warms up the code that is slow the first time, with sample rows; not Arrow's file
+    readers, which start threads."""
     rows = [{"name": "a", "time": time, "lon": 13.4, "lat": 52.5, "speed": "2.5"} for time in ("2026-01-02 03:04:05", "2026-01-02 03:05")]
     for times in (slice(0, 1), slice(1, 2), slice(0, 2)):
         table = table_of(rows[times])

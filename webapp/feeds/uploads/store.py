@@ -114,9 +114,11 @@ def upload_load(
     rate: float = 1.0,
     ordered: bool = True,
 ) -> Feed:
-    """Has the file's rows loaded into the feed `into`, or into a new one of `user` with the settings `feed`. Raises Refused.
+    """Has the file's rows loaded into the feed `into`, or into a new one of `user` with the
+    settings `feed`. Raises Refused.
 
-    How an existing feed loads files follows from its clock: `as_now` and `ordered` are those of new feeds (decision 32).
+    How an existing feed loads files follows from its clock: `as_now` and `ordered` are those
+    of new feeds (decision 32).
     """
     upload = Upload.objects.select_for_update(of=("self",)).get(pk=upload.pk)
     if upload.state not in (UploadState.READY, UploadState.FAILED):

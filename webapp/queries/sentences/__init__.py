@@ -1,6 +1,7 @@
 """Sentences that read a query back in the reader's language: one function a family, in a table.
 
-Texts for translators hold whole clauses with named places for what is put in, so that each language has its own order of words.
+Texts for translators hold whole clauses with named places for what is put in, so that each language
+has its own order of words.
 """
 
 from __future__ import annotations

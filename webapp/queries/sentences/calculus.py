@@ -13,7 +13,8 @@ SHOWN = 6
 
 
 def calculus(specification: Specification, feed: Feed) -> str:
-    """`Runs a program of rules: recognises greeting and meeting over the last 100 seconds, every 10 seconds.`"""
+    """`Runs a program of rules: recognises greeting and meeting over the last 100
+    seconds, every 10 seconds.`"""
     outputs = [name.replace("_", " ") for name in kinds_of(specification)]
     named = outputs if len(outputs) <= SHOWN else [*outputs[: SHOWN - 1], gettext("%(count)s more") % {"count": len(outputs) - SHOWN + 1}]
     text = gettext("Runs a program of rules: recognises %(found)s over the %(last)s, every %(step)s.") % {

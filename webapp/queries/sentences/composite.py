@@ -24,7 +24,8 @@ SPANS: Mapping[str, str | Promise] = {
 
 
 def composite(specification: Specification, feed: Feed) -> str:
-    """`Reports when SHELF, then EXIT with no CHECKOUT in between, all of one entity and within 10 minutes.`"""
+    """`Reports when SHELF, then EXIT with no CHECKOUT in between, all of one
+    entity and within 10 minutes.`"""
     tree = _tree(specification["pattern"])
     values = {"pattern": pattern_words(tree, feed), "within": span_of(specification["within"], feed)}
     if specification.get("per") == "entity":

@@ -26,7 +26,8 @@ KINDS = {"match": gettext_lazy("Match")}
 
 
 def constraint(specification: Specification, feed: Feed) -> str:
-    """`Finds 2 different events: low (pressure is below 1006) and warm (any), such that warm comes at most 12 hours after low.`"""
+    """`Finds 2 different events: low (pressure is below 1006) and warm (any), such that warm comes
+    at most 12 hours after low.`"""
     document = _document(specification)
     variables = document["variables"]
     conditions = [text for one in document.get("constraints", []) for text in _constraint(one, list(variables), feed)]

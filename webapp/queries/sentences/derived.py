@@ -12,7 +12,8 @@ from webapp.queries.sentences.words import Specification, listed
 
 
 def derived(specification: Specification) -> str:
-    """` An event arrival is each answer “Entered” of Port: arrivals, at its end.`; empty for a query that derives from no other."""
+    """` An event arrival is each answer “Entered” of Port: arrivals, at its end.`; empty for a
+    query that derives from no other."""
     sources = specification.get("derive") or {}
     phrases = [_source(event, one) for event, one in sources.items()]
     return gettext(" An event %(events)s.") % {"events": listed(phrases, "and")} if phrases else ""

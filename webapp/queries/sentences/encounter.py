@@ -13,7 +13,8 @@ KINDS = {"met": gettext_lazy("Met")}
 
 
 def encounter(specification: Specification, feed: Feed) -> str:
-    """`Reports while something whose kind is tug and something whose kind is cargo are within 300 m of each other.`"""
+    """`Reports while something whose kind is tug and something whose kind is cargo are
+    within 300 m of each other.`"""
     between = gettext(", also on the way between two reports") if specification.get("position") == "interpolated" else ""
     text = gettext(
         "Reports while %(pair)s are within %(distance)s of each other%(place)s%(lasting)s. It looks every %(every)s%(between)s; a report counts for "

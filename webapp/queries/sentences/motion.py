@@ -14,7 +14,8 @@ KINDS = {"match": gettext_lazy("Match")}
 
 
 def motion(specification: Specification, feed: Feed) -> str:
-    """`Every 10 seconds, finds each entity that was in bank 1, then in bank 2, all within the last hour.`"""
+    """`Every 10 seconds, finds each entity that was in bank 1, then in bank 2,
+    all within the last hour.`"""
     predicates = specification["predicates"]
     measured = [one for one in predicates if "distance" in one]
     # Time added up takes part in no order.
@@ -35,7 +36,8 @@ def motion(specification: Specification, feed: Feed) -> str:
 
 
 def _steps(predicates: list[Any], feed: Feed) -> str:
-    """The binary predicates in their order: `then` goes before each that must come after another."""
+    """The binary predicates in their order: `then` goes before each that must come after
+    another."""
     text = _step(predicates[0], feed)
     for before, one in pairwise(predicates):
         in_order = one.get("window") is None or before.get("window") is None

@@ -1,4 +1,5 @@
-"""Phrases that the sentences of all families share, in the reader's language: regions, values, conditions, lengths of time."""
+"""Phrases that the sentences of all families share, in the reader's language: regions, values,
+conditions, lengths of time."""
 
 from __future__ import annotations
 
@@ -85,7 +86,8 @@ def duration(value: Any, feed: Feed) -> str:
 
 
 def span_of(value: Any, feed: Feed) -> str:
-    """`duration` as it is written after a preposition (`within 3 days`): some languages have another form there."""
+    """`duration` as it is written after a preposition (`within 3 days`): some
+    languages have another form there."""
     return " ".join(_units(value, feed, npgettext("after a preposition", "%(count)s day", "%(count)s days", _days(value, feed))))
 
 

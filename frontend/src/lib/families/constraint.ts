@@ -23,7 +23,10 @@ export const constraint: Family = {
   isFluents: false,
 };
 
-/** A reading of an entity after another one of it, with a minimum growth of a column; one answer for each later reading. */
+/**
+ * A reading of an entity after another one of it, with a minimum growth of a column; one
+ * answer for each later reading.
+ */
 function sums(feed: Feed): Record<string, unknown> {
   const column = numericColumns(feed).find((name) => name in feed.columns) ?? "x";
   const compare = [

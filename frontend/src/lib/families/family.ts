@@ -1,4 +1,7 @@
-/** What the pages know about a family. One module per family; `index.ts` registers them, `views/editors/registry.ts` their editors. */
+/**
+ * What the pages know about a family. One module per family; `index.ts` registers them,
+ * `views/editors/registry.ts` their editors.
+ */
 
 import type { Feed } from "../shapes";
 import { distanceWords } from "../units";
@@ -7,9 +10,15 @@ import { t } from "../texts";
 /** The label of a kind of answer. */
 export interface Kind {
   readonly name: string;
-  /** The occurrence of such an answer, in the present tense: "something enters". Null: "something gives ..." and the name. */
+  /**
+   * The occurrence of such an answer, in the present tense: "something enters". Null:
+   * "something gives ..." and the name.
+   */
   readonly clause: string | null;
-  /** The answer is between its first two events, with its value as their distance; otherwise it is at the query's regions. */
+  /**
+   * The answer is between its first two events, with its value as their distance; otherwise it
+   * is at the query's regions.
+   */
   readonly isBetweenTwo?: true;
   /** The kind of the answers that end what these began: the two are one interval. */
   readonly endedBy?: string;
@@ -39,11 +48,16 @@ export interface Family {
   readonly variants?: readonly Variant[];
   /** Its queries watch one region, under `region`: a file of regions can become as many of them. */
   readonly hasRegion?: true;
-  /** Families that ask about the same place and the same events share a draft; `own`: what only some of them write into it. */
+  /**
+   * Families that ask about the same place and the same events share a draft; `own`: what only
+   * some of them write into it.
+   */
   readonly draft?: { readonly key: string; readonly own: readonly string[] };
   /** The kinds of answers; empty if its documents name them. */
   readonly kinds: Readonly<Record<string, Kind>>;
-  /** Answers as events of other queries: the meaning of their columns. Null: they cannot be events. */
+  /**
+   * Answers as events of other queries: the meaning of their columns. Null: they cannot be events.
+   */
   readonly columns: string | null;
   /** Whether its queries can take answers of others as events. */
   readonly isDeriving: boolean;
@@ -53,11 +67,16 @@ export interface Family {
   readonly moment: string | null;
   /** Whether its answers are fluents: then the timeline has a lane for each value and grounding. */
   readonly isFluents: boolean;
-  /** Its queries take answers that become known only after their times, too: they revise their own. */
+  /**
+   * Its queries take answers that become known only after their times, too: they revise their own.
+   */
   readonly isRevising?: true;
   /** Whether the answers of a query become known only after their times. */
   readonly isKnownLate?: (specification: Record<string, unknown>) => boolean;
-  /** What the live page shows besides its answers: how far an entity is in its steps, the number over time, the rules behind an answer. */
+  /**
+   * What the live page shows besides its answers: how far an entity is in its steps, the number
+   * over time, the rules behind an answer.
+   */
   readonly detail?: "progress" | "count" | "rules";
 }
 

@@ -1,4 +1,7 @@
-/** The families that the pages know. It does not compile if a family lacks a part here, or an editor in the registry. */
+/**
+ * The families that the pages know. It does not compile if a family lacks a part here, or
+ * an editor in the registry.
+ */
 
 import { arrival } from "./arrival";
 import { border } from "./border";

@@ -37,7 +37,8 @@ export function openConnectors(feed: FeedStatus): void {
   let kinds: ConnectorKind[] = [];
   const refresh = async (): Promise<void> => {
     const found = await getAll(query("connectors/", { feed: feed.name }), connectorParser);
-    // A button that is being pressed is not replaced; the focus stays on the button of the same name.
+    // A button that is being pressed is not replaced; the focus stays on
+    // the button of the same name.
     if (rows.querySelector("button:active") !== null) return;
     const focused = rows.contains(document.activeElement) ? document.activeElement?.getAttribute("aria-label") : null;
     replace(

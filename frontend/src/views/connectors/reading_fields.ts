@@ -69,7 +69,10 @@ export class ReadingFields {
     this.show(current);
   }
 
-  /** Without what a test has filled in and nobody has changed since: the next test guesses again, from what comes then. */
+  /**
+   * Without what a test has filled in and nobody has changed since: the next test guesses
+   * again, from what comes then.
+   */
   chosen(): Record<string, unknown> {
     return this.filled() === this.guessed ? {} : this.value();
   }

@@ -17,7 +17,9 @@ export interface SettingControl {
 
 const NONE = (): string => "";
 
-/** `stored`: the connector's current value; undefined for a new one. `queries`: those of the feed. */
+/**
+ * `stored`: the connector's current value; undefined for a new one. `queries`: those of the feed.
+ */
 export function settingControl(one: ConnectorField, stored: unknown, isNew: boolean, queries: Promise<QueryRow[]>): SettingControl {
   const id = `connector-${one.name}`;
   const pointer = `settings/${one.name}`;

@@ -107,7 +107,9 @@ class CalculusEditor implements FamilyEditor {
     this.rules.close();
   }
 
-  /** A template's specification replaces the document; keys that the form does not show are kept. */
+  /**
+   * A template's specification replaces the document; keys that the form does not show are kept.
+   */
   private take(specification: Record<string, unknown>, sentence: string): void {
     const { others, distributed, program } = this.entries;
     if (program.trim() !== "" && program !== this.generated) this.own = this.entries;

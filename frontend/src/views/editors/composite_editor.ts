@@ -1,4 +1,7 @@
-/** The editor of composite events: the pattern as a tree and as text, its primitives, grouping and time window. */
+/**
+ * The editor of composite events: the pattern as a tree and as text, its primitives,
+ * grouping and time window.
+ */
 
 import {
   defaultSpan,
@@ -265,7 +268,10 @@ class CompositeEditor implements FamilyEditor {
     this.tree.focus();
   }
 
-  /** Called before a change. Changes with the same `where`, one after the other, such as typed letters, are undone together. */
+  /**
+   * Called before a change. Changes with the same `where`, one after the other, such as typed
+   * letters, are undone together.
+   */
   private remember(where = ""): void {
     if (where !== "" && this.past.at(-1)?.where === where) return;
     const { root, primitives, written } = this.entries;
@@ -295,7 +301,8 @@ class CompositeEditor implements FamilyEditor {
     const row = root === null ? null : rowOf(root, this.chosen);
     if (root === null || row === null) return;
     this.remember();
-    // The name of another primitive of the pattern: the leaf becomes that one. An unused former name is free again.
+    // The name of another primitive of the pattern: the leaf becomes that one. An unused
+    // former name is free again.
     if (namesIn(root).includes(name)) this.treeChanged((one) => named(one, row.node.id, name));
     else if (primitives.has(row.node.name)) this.changed(withRenamed(this.entries, row.node.name, name), this.chosen);
     else this.changed(withPrimitive(withRoot(this.entries, named(root, row.node.id, name)), name, emptyPrimitive()), this.chosen);

@@ -1,4 +1,7 @@
-/** The editor of constraint queries: the short form, the graph, and the text, three views of one query. */
+/**
+ * The editor of constraint queries: the short form, the graph, and the text,
+ * three views of one query.
+ */
 
 import {
   EXPIRATIONS,
@@ -89,7 +92,7 @@ class ConstraintEditor implements FamilyEditor {
     const trigger = document["trigger"];
     this.entries = fromDocument(document);
     const isNew = this.entries.variables.length === 0;
-    // One answer for each event bounds their number: each set of three cars in a jam would be millions.
+    // One answer for each event: each set of three cars in a jam would be millions.
     if (isNew) this.entries = withMutual({ ...this.entries, report: "first" }, firstProposal(context.feed));
     this.view = typeof trigger === "string" ? "text" : mutualOf(this.entries) === null ? "graph" : "short";
     if (typeof trigger === "string") this.text.show(trigger);
@@ -159,7 +162,9 @@ class ConstraintEditor implements FamilyEditor {
     this.question.after(CLOSURE_AFTER_MS, true);
   }
 
-  /** The server's analysis: the graph's closure, the other form, the cycle that cannot be satisfied. */
+  /**
+   * The server's analysis: the graph's closure, the other form, the cycle that cannot be satisfied.
+   */
   private ask(after = CLOSURE_AFTER_MS): void {
     this.question.after(after, false);
   }
@@ -226,7 +231,8 @@ class ConstraintEditor implements FamilyEditor {
 
   private async turn(view: View): Promise<void> {
     if (view === this.view) return;
-    // The analysis, from which the other form comes, follows the last change by a pause and a request.
+    // The analysis, from which the other form comes, follows the last change
+    // by a pause and a request.
     await this.question.settled(this.view === "text");
     if (this.isClosed) return;
     if (this.view === "text" && (this.closure === null || this.closure.document === null)) {

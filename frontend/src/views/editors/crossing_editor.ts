@@ -1,4 +1,7 @@
-/** The editor of `border` and `transition`: a region or ranges of values, conditions, kinds of events, and options. */
+/**
+ * The editor of `border` and `transition`: a region or ranges of values, conditions,
+ * kinds of events, and options.
+ */
 
 import { h, replace } from "../../lib/dom";
 import { numericColumns } from "../../lib/columns";

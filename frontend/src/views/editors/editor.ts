@@ -1,4 +1,7 @@
-/** The interface between the query page and a family's editor. One module per family, loaded when it is chosen. */
+/**
+ * The interface between the query page and a family's editor. One module per family,
+ * loaded when it is chosen.
+ */
 
 import type { Detection, Feed, RegionRow } from "../../lib/shapes";
 import type { Fault } from "../../lib/api";
@@ -17,7 +20,10 @@ export interface MapShape {
   picture?: HTMLElement | null;
   /** Drawn highlighted. */
   active: boolean;
-  /** An active region with this has handles at its vertices: called after each change, with null when the reader removed it. */
+  /**
+   * An active region with this has handles at its vertices: called after each change, with null
+   * when the reader removed it.
+   */
   onEdited?: (geometry: Geometry | null) => void;
 }
 
@@ -26,9 +32,9 @@ export interface EditorMap {
   /** Replaces the shapes shown (and with `fit` fits the map to them once). */
   show(shapes: readonly MapShape[], fit?: boolean): void;
   /**
-   * The next shape drawn (or the next click, for "point") goes to `onDrawn`; a later call replaces an earlier one.
-   * Drawing begins immediately; with `begin` false the map's tools are only enabled. With `onPicked` a click on a stored region
-   * returns its name instead.
+   * The next shape drawn (or the next click, for "point") goes to `onDrawn`; a later call replaces
+   * an earlier one. Drawing begins immediately; with `begin` false the map's tools are only
+   * enabled. With `onPicked` a click on a stored region returns its name instead.
    */
   ask(
     kind: "region" | "point",
@@ -53,30 +59,42 @@ export interface EditorContext {
    * tries the query sends it too.
    */
   readonly beside: () => Record<string, unknown>;
-  /** To be called after each change of the document; the page then checks it and shows the sentence. */
+  /**
+   * To be called after each change of the document; the page then checks it and shows the sentence.
+   */
   readonly onChange: () => void;
-  /** Instead, when the editor replaced its own proposal: the reader has entered nothing that could be lost. */
+  /**
+   * Instead, when the editor replaced its own proposal: the reader has entered
+   * nothing that could be lost.
+   */
   readonly onProposal: () => void;
 }
 
 /** A family's editor. The page never touches the DOM inside `element` and `stage`. */
 export interface FamilyEditor {
-  /** Fields of the form. Elements that contain the field of a JSON pointer have `data-pointer`: faults are shown there. */
+  /**
+   * Fields of the form. Elements that contain the field of a JSON pointer have
+   * `data-pointer`: faults are shown there.
+   */
   readonly element: HTMLElement;
-  /** A large surface (graph, tree, rules) above the form's two columns; null if the map is enough. */
+  /**
+   * A large surface (graph, tree, rules) above the form's two columns; null if the map is enough.
+   */
   readonly stage: HTMLElement | null;
   /** The current document; missing parts are left out, so that the server reports them. */
   specification(): Record<string, unknown>;
-  /** Kinds of answers of the document, as far as the page can tell before the server has checked it. */
+  /**
+   * Kinds of answers of the document, as far as the page can tell before the server has checked it.
+   */
   kinds(): string[];
   /**
-   * Faults of the last check; those whose pointer has no `data-pointer` element may be shown inside (line and
-   * column of a text).
+   * Faults of the last check; those whose pointer has no `data-pointer` element may be shown inside
+   * (line and column of a text).
    */
   faults?(faults: readonly Fault[]): void;
   /**
-   * Replaces a fault about the document by one about the page, at the field that causes it, if the server's text would
-   * not make sense there.
+   * Replaces a fault about the document by one about the page, at the field that causes it, if the
+   * server's text would not make sense there.
    */
   explained?(fault: Fault): Fault;
   /** Answers of the preview over the last `minutes`. */

@@ -1,4 +1,7 @@
-/** The editor of encounters: who with whom, how near and how long, where, and how positions between two reports are computed. */
+/**
+ * The editor of encounters: who with whom, how near and how long, where, and how positions between
+ * two reports are computed.
+ */
 
 import { fromDocument, POSITIONS, toDocument, faultInForm, type EncounterEntries, type Position } from "../../data/encounter_data";
 import type { Fault } from "../../lib/api";

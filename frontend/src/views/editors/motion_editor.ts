@@ -1,4 +1,7 @@
-/** The editor of motion patterns: a list of steps, how scores decide, when it is evaluated, and current matches. */
+/**
+ * The editor of motion patterns: a list of steps, how scores decide, when it is
+ * evaluated, and current matches.
+ */
 
 import { isOrdered, isScored, fromDocument, SCORINGS, toDocument, type MotionEntries, type Scoring } from "../../data/motion_data";
 import { faultWords } from "../../data/motion_words";

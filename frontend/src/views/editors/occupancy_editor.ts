@@ -1,4 +1,7 @@
-/** The editor of occupancy: where, how many, for how long, and which entities; the count over time as a stepped line over the region. */
+/**
+ * The editor of occupancy: where, how many, for how long, and which entities; the count over time
+ * as a stepped line over the region.
+ */
 
 import {
   COUNTINGS,

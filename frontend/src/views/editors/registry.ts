@@ -1,4 +1,7 @@
-/** The editor of each family, loaded when the family is chosen. A family that the pages do not know is edited as JSON. */
+/**
+ * The editor of each family, loaded when the family is chosen. A family that the pages do
+ * not know is edited as JSON.
+ */
 
 import { isFamily, type FamilyName } from "../../lib/families";
 import type { OpenEditor } from "./editor";

@@ -1,4 +1,7 @@
-/** Loads the answers of one feed's live page that the live connection does not bring: those of the past, and retracted ones. */
+/**
+ * Loads the answers of one feed's live page that the live connection does not bring: those of the
+ * past, and retracted ones.
+ */
 
 import { answerCounts, countedStretches, countWithin, type AnswerCounts } from "../../data/answer_counts";
 import { Coverage } from "../../data/coverage";
@@ -54,7 +57,10 @@ export class AnswerLoading {
     if (since !== null) this.holding.after(0, this.handlers.present());
   }
 
-  /** Loads the window's answers: one by one if they are few, else their counts; and those that hold at `instant`, unless it is null. */
+  /**
+   * Loads the window's answers: one by one if they are few, else their counts; and those that hold
+   * at `instant`, unless it is null.
+   */
   async loadWindow([t0, t1]: readonly [number, number], instant: number | null): Promise<void> {
     if (this.coverage.gaps(t0, t1).length > 0) this.filling.after(FILL_WAIT_MS, t0, t1);
     else this.filling.drop();
@@ -92,8 +98,8 @@ export class AnswerLoading {
   }
 
   /**
-   * Fetches the answers that begin next after `t`, or last before it, of the queries and about the entities given (empty: all), also
-   * where only counts are loaded.
+   * Fetches the answers that begin next after `t`, or last before it, of the queries and about the
+   * entities given (empty: all), also where only counts are loaded.
    */
   async loadBeside(t: number, direction: 1 | -1, entities: readonly string[], queries: readonly string[]): Promise<void> {
     const each = entities.length === 0 ? [null] : entities.slice(0, MOST_ENTITIES);
@@ -101,13 +107,18 @@ export class AnswerLoading {
     for (const row of pages.flat()) this.handlers.onAnswer(row);
   }
 
-  /** A stay that was fetched alone looks open: later answers of its query about its entities end it. */
+  /**
+   * A stay that was fetched alone looks open: later answers of its query about its entities end it.
+   */
   async loadEnd({ query, entities, start, end }: Interval): Promise<void> {
     if (end !== null || this.knows(start, this.handlers.present())) return;
     for (const row of await this.beside(start, 1, entities[0] ?? null, [query])) this.handlers.onAnswer(row);
   }
 
-  /** A page of answers beside `t`, nearest first. The server's cursor is a start and a key: this one is after, or before, all keys. */
+  /**
+   * A page of answers beside `t`, nearest first. The server's cursor is a start and a key: this one
+   * is after, or before, all keys.
+   */
   private async beside(t: number, direction: 1 | -1, entity: string | null, queries: readonly string[]): Promise<Detection[]> {
     const isNamed = queries.length <= MOST_NAMED;
     const path = address("detections/", {
@@ -127,7 +138,10 @@ export class AnswerLoading {
     for (const row of await this.between(Math.floor(t), Math.floor(t) + 1, {}, signal)) this.handlers.onAnswer(row);
   }
 
-  /** Loads answers that were retracted since `from`: a page that was open then would show them struck through. */
+  /**
+   * Loads answers that were retracted since `from`: a page that was open then would
+   * show them struck through.
+   */
   async loadRetracted(from: number): Promise<void> {
     const to = this.retractedFrom;
     if (from >= to) return;

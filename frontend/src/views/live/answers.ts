@@ -1,4 +1,7 @@
-/** The answers of the live page: the timeline, the same answers as a list, and a placeholder while there are none. */
+/**
+ * The answers of the live page: the timeline, the same answers as a list, and a
+ * placeholder while there are none.
+ */
 
 import { t } from "../../lib/texts";
 import type { Interval } from "../../data/interval";
@@ -65,7 +68,10 @@ export class Answers {
     this.showList();
   }
 
-  /** An empty window says why it is empty, and where the nearest answer is if there is one: buoys are quiet for hours. */
+  /**
+   * An empty window says why it is empty, and where the nearest answer is if there is one:
+   * buoys are quiet for hours.
+   */
   showNothing(): void {
     const isLoading = this.model.data.seq === null;
     const away = isLoading || this.timeline.isEmpty ? null : this.timeline.outOfSight;

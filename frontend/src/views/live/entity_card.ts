@@ -1,4 +1,7 @@
-/** Details of the selected entity: its last report before the instant that the page shows, and its answers. */
+/**
+ * Details of the selected entity: its last report before the instant that the
+ * page shows, and its answers.
+ */
 
 import { t } from "../../lib/texts";
 import { entityFacts, entityReports, type EntityReports } from "../../data/entity_facts";

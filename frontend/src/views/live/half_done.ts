@@ -1,6 +1,6 @@
 /**
- * The partial matches of the selected entity: motion patterns that it has begun, with the next step. Nothing is shown
- * if there are none.
+ * The partial matches of the selected entity: motion patterns that it has begun, with the next
+ * step. Nothing is shown if there are none.
  */
 
 import { t } from "../../lib/texts";
@@ -17,7 +17,10 @@ import { formatClock } from "../../lib/time";
 import { fail } from "../shell_view";
 import type { LiveModel } from "./model";
 
-/** Each request costs the server work and is rate limited: a round of n patterns is followed by n times this pause. */
+/**
+ * Each request costs the server work and is rate limited: a round of n patterns is
+ * followed by n times this pause.
+ */
 const EACH_MS = 4000;
 /** The pause after a round with a failed request. */
 const PATIENCE_MS = 30_000;
@@ -29,7 +32,10 @@ export class HalfDone {
   private readonly question = new Latest<[entity: string]>((signal, entity) => this.round(signal, entity), fail);
   private readonly found = new Map<string, EntityProgress>();
   private entity: string | null = null;
-  /** The content shown: it is replaced only when it changes, so that reading position and focus are kept. */
+  /**
+   * The content shown: it is replaced only when it changes, so that reading
+   * position and focus are kept.
+   */
   private shown = "";
 
   constructor(

@@ -1,4 +1,6 @@
-/** The visible part of the live map: panels may cover it. Pure arithmetic in CSS pixels of the page. */
+/**
+ * The visible part of the live map: panels may cover it. Pure arithmetic in CSS pixels of the page.
+ */
 
 import type { Edges } from "../map_view";
 
@@ -6,8 +8,8 @@ import type { Edges } from "../map_view";
 const LEAST_CLEAR_PX = 60;
 
 /**
- * How much of the map's window is covered from each edge. A panel covers it from the side to which it is attached: the bottom,
- * if it has the full width, else left or right.
+ * How much of the map's window is covered from each edge. A panel covers it from the side to which
+ * it is attached: the bottom, if it has the full width, else left or right.
  */
 export function covered(map: Edges, panels: readonly Edges[]): Edges {
   const found: Edges = { left: 0, top: 0, right: 0, bottom: 0 };
@@ -22,7 +24,10 @@ export function covered(map: Edges, panels: readonly Edges[]): Edges {
   return found;
 }
 
-/** The time window that shows [from, to] in the part of a plot that is not covered from left and right. */
+/**
+ * The time window that shows [from, to] in the part of a plot that is not
+ * covered from left and right.
+ */
 export function windowInSight([from, to]: readonly [number, number], plot: Edges, { left, right }: Edges): [number, number] {
   const clear = plot.right - plot.left - left - right;
   if (clear < LEAST_CLEAR_PX) return [from, to];

@@ -9,7 +9,10 @@ import type { TimeControl } from "./time_control";
 
 export type Actions = Record<string, () => void>;
 
-/** Runs the action of a key unless the reader is typing, a dialog is open, or the focused element uses the key. */
+/**
+ * Runs the action of a key unless the reader is typing, a dialog is open, or the
+ * focused element uses the key.
+ */
 export function pressed(event: KeyboardEvent, actions: Actions): void {
   if (isTyping(event) || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
   const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;

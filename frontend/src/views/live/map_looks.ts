@@ -1,4 +1,6 @@
-/** Options of the map: clusters, colours by an attribute, heat maps; their menu and their legend. */
+/**
+ * Options of the map: clusters, colours by an attribute, heat maps; their menu and their legend.
+ */
 
 import { t, tn } from "../../lib/texts";
 import { density, gridOf } from "../../data/density_data";
@@ -141,7 +143,8 @@ export class MapLooks {
       this.valueQuestion.after(1000);
       return;
     }
-    // Classes are chosen once, so that the meaning of colours does not change from moment to moment.
+    // Classes are chosen once, so that the meaning of colours does not
+    // change from moment to moment.
     this.styling ??= stylingOf(values, colourBy === SPEED && this.model.feed.crs !== "planar" ? formatSpeed : formatNumber);
     const { styling } = this;
     this.layer.colourOf = (i) => classColourOf(styling, styling.of(valueOf(i)));

@@ -33,7 +33,10 @@ import { AnswerLoading } from "./answer_loading";
 const TICKS_PER_MS = 1 / 40;
 /** How many queries are requested at once when their first answers arrive. */
 const MOST_UNKNOWN = 20;
-/** A history whose newest row is older than this is a recording that has ended; and the margin of the window around it. */
+/**
+ * A history whose newest row is older than this is a recording that has ended; and the
+ * margin of the window around it.
+ */
 const ENDED_MS = 86_400_000;
 const BESIDE_RECORDING = 1.06;
 const byName = new Intl.Collator("en", { numeric: true });
@@ -119,7 +122,10 @@ export class LiveModel {
     this.fillIntervals();
   }
 
-  /** Rebuilds from all answers: it may have become known only now which queries' answers are fluents. */
+  /**
+   * Rebuilds from all answers: it may have become known only now which
+   * queries' answers are fluents.
+   */
   private fillIntervals(): void {
     this.intervals.clear();
     for (const rows of [this.history, this.data.detections]) for (const row of rows.values()) this.putAnswer(row);
@@ -127,19 +133,26 @@ export class LiveModel {
     this.isDirty = true;
   }
 
-  /** For an edited query only answers of its newest version are shown: it has been evaluated on the history too. */
+  /**
+   * For an edited query only answers of its newest version are shown: it has been
+   * evaluated on the history too.
+   */
   private putAnswer(row: Detection): void {
     const version = this.query(row.query)?.version;
     if (version === undefined || version === row.version) this.intervals.put(row);
     else if (row.version > version) this.unknownIds.add(row.query);
   }
 
-  /** Requests queries that were registered or changed since the page was opened. Returns whether there are any. */
+  /**
+   * Requests queries that were registered or changed since the page was opened.
+   * Returns whether there are any.
+   */
   async fetchUnknown(): Promise<boolean> {
     const ids = [...this.unknownIds].slice(0, MOST_UNKNOWN);
     for (const id of ids) this.unknownIds.delete(id);
     if (ids.length === 0) return false;
-    // Requested as a list: a query that was removed or is hidden from the reader is missing in it, which is no error.
+    // Requested as a list: a query that was removed or is hidden from the reader is missing
+    // in it, which is no error.
     const rows = await getAll(address("queries/", { id: ids.join(",") }), queryRow).catch(() => []);
     const renewed = new Set(rows.map((row) => row.id));
     for (const id of ids) if (!renewed.has(id)) this.missingIds.add(id);
@@ -166,7 +179,10 @@ export class LiveModel {
     return this.query(id)?.name ?? t("Query {id}", { id });
   }
 
-  /** The specification of the query's `version`; an unknown one is requested, and `onCome` called when it has arrived. */
+  /**
+   * The specification of the query's `version`; an unknown one is requested, and `onCome`
+   * called when it has arrived.
+   */
   rulesOf(id: string, version: number, onCome: () => void): QueryVersion | "coming" | null {
     const row = this.query(id);
     // Versions of a query that was removed or is hidden from the reader cannot be requested.
@@ -264,7 +280,10 @@ export class LiveModel {
     return hidden.size === 0 ? [] : this.queries.filter((row) => !hidden.has(row.id)).map((row) => row.id);
   }
 
-  /** A file with the answers of the shown queries about the chosen entities that overlap [t0, t1]; null if no query is shown. */
+  /**
+   * A file with the answers of the shown queries about the chosen entities that overlap [t0, t1];
+   * null if no query is shown.
+   */
   answersFile(format: string, [t0, t1]: readonly [number, number]): string | null {
     const queries = this.shownQueries();
     if (queries.length === 0 && this.state.hidden.length > 0) return null;
@@ -279,7 +298,10 @@ export class LiveModel {
     return `/api/v1/detections/export?${search.toString()}`;
   }
 
-  /** The number of answers of each query in the window: loaded ones that overlap it, else counted ones that begin in it. */
+  /**
+   * The number of answers of each query in the window: loaded ones that overlap it, else
+   * counted ones that begin in it.
+   */
   totalsWithin([t0, t1]: readonly [number, number]): Map<string, number> {
     const counted = this.loading.counted(t0, t1);
     return new Map(
@@ -295,8 +317,8 @@ export class LiveModel {
   }
 
   /**
-   * The entities of answers that hold at the instant `t`, in the colour of the most severe of their queries; and the
-   * number of open answers by query.
+   * The entities of answers that hold at the instant `t`, in the colour of the most severe of their
+   * queries; and the number of open answers by query.
    */
   holdingAt(t: number): Holding {
     const marks = new Map<string, EntityMark>();
@@ -325,7 +347,10 @@ export class LiveModel {
 
   // ---- Regions
 
-  /** All regions as the map draws them, in the colours of the visible queries; also records which query uses which region. */
+  /**
+   * All regions as the map draws them, in the colours of the visible queries; also records
+   * which query uses which region.
+   */
   drawnRegions(): DrawnRegion[] {
     const named = new Map(this.regions.map((row) => [row.name, row]));
     const colourOf = new Map<string, string>();
@@ -383,7 +408,10 @@ export class LiveModel {
     else if (instant !== null) this.clock.seek(instant);
   }
 
-  /** The factor by which the window must grow to show all of an ended recording; 1 if it continues, or the reader chose a window. */
+  /**
+   * The factor by which the window must grow to show all of an ended recording; 1 if it continues,
+   * or the reader chose a window.
+   */
   recordingFactor(begin: number, wall: number): number {
     const { clock, feed, state } = this;
     const isRecording = feed.time === "ms" && !feed.wall_clock && wall - this.present() > ENDED_MS;
@@ -391,7 +419,10 @@ export class LiveModel {
     return Math.max(1, ((this.present() - begin) * BESIDE_RECORDING) / clock.span);
   }
 
-  /** The feed's present: the greatest event time seen, advanced by the wall clock for a while between frames; 0 before any. */
+  /**
+   * The feed's present: the greatest event time seen, advanced by the wall clock for a while
+   * between frames; 0 before any.
+   */
   present(): number {
     if (this.feed.time !== "ms" || !this.isConnected || this.atFrame.at === 0) return this.atFrame.t;
     return this.atFrame.t + Math.min(1500, performance.now() - this.atFrame.at);

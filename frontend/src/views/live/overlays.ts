@@ -1,4 +1,7 @@
-/** Overlays below everything else on the map: those stored with the feed, and files dropped by the reader; and the menu of all layers. */
+/**
+ * Overlays below everything else on the map: those stored with the feed, and files dropped by the
+ * reader; and the menu of all layers.
+ */
 
 import { t } from "../../lib/texts";
 import * as L from "leaflet";

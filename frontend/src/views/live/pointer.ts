@@ -36,7 +36,10 @@ export class MapPointer {
   private isBoxMode = false;
   private feedMap: FeedMap | null = null;
   private entities: EntityLayer | null = null;
-  /** The last report of the entity under the pointer. Without a response the tooltip shows what the page knows. */
+  /**
+   * The last report of the entity under the pointer. Without a response the tooltip
+   * shows what the page knows.
+   */
   private readonly facts = new Latest<[entity: string]>(
     (signal, entity) => this.askFacts(signal, entity),
     () => undefined,
@@ -162,7 +165,9 @@ export class MapPointer {
     openRegionCard(this.feedMap.map, at, region, this.model);
   }
 
-  /** Zooms in until the members can be distinguished; members at one point are selected together. */
+  /**
+   * Zooms in until the members can be distinguished; members at one point are selected together.
+   */
   private openCluster({ ids, isStack }: { ids: string[]; isStack: boolean }, at: L.LatLng): void {
     const map = this.feedMap?.map;
     if (map === undefined) return;

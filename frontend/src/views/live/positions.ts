@@ -1,4 +1,7 @@
-/** The entities' positions on the live map: the present ones, or those of the instant that the clock shows. */
+/**
+ * The entities' positions on the live map: the present ones, or those of the
+ * instant that the clock shows.
+ */
 
 import { Playback } from "../../clock/playback";
 import type { EntitiesData } from "../../data/entities_data";
@@ -12,8 +15,8 @@ export class Positions {
   private frameRequest = 0;
 
   /**
-   * `onFrame` is called before a frame is drawn while the clock plays, and `onShown` when the map shows the positions of an instant of
-   * the past.
+   * `onFrame` is called before a frame is drawn while the clock plays, and `onShown` when the map
+   * shows the positions of an instant of the past.
    */
   constructor(
     private readonly model: LiveModel,

@@ -1,4 +1,7 @@
-/** The hovered and the selected answer: the same one on the timeline, in the list, on the map and in the drawer. */
+/**
+ * The hovered and the selected answer: the same one on the timeline, in the list, on
+ * the map and in the drawer.
+ */
 
 import { orderedEvidence, participants, reach } from "../../data/evidence";
 import type { Interval } from "../../data/interval";
@@ -120,8 +123,8 @@ export class Selection {
   }
 
   /**
-   * A link from an alert may name an answer older than the snapshot: it is fetched and added. Timeline and map
-   * move to it, unless `isPlaced`: the link says which window they show.
+   * A link from an alert may name an answer older than the snapshot: it is fetched and added.
+   * Timeline and map move to it, unless `isPlaced`: the link says which window they show.
    */
   async open(id: string, isPlaced: boolean): Promise<void> {
     for (let tries = 0; tries < 100 && this.model.data.seq === null; tries++) await new Promise((resolve) => setTimeout(resolve, 150));
@@ -150,8 +153,8 @@ export class Selection {
   }
 
   /**
-   * Selects the next or previous answer. Without a selection: the one in the middle of the window, or nearest to the
-   * instant if only counts of the window's answers are loaded.
+   * Selects the next or previous answer. Without a selection: the one in the middle of the window,
+   * or nearest to the instant if only counts of the window's answers are loaded.
    */
   async step(direction: 1 | -1): Promise<void> {
     if (this.isStepping) return;

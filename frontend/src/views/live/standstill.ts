@@ -1,4 +1,7 @@
-/** The speed below which something on the map counts as standing still: a drifting buoy has no heading. */
+/**
+ * The speed below which something on the map counts as standing still: a
+ * drifting buoy has no heading.
+ */
 
 import type { Feed } from "../../lib/shapes";
 
@@ -9,8 +12,8 @@ const MAP_PX = 256;
 type Scales = Pick<Feed, "crs" | "time">;
 
 /**
- * One metre per second in pixels at zoom 0 per unit of the feed's time, at the base coordinate y; null on a
- * plane, whose unit is unknown.
+ * One metre per second in pixels at zoom 0 per unit of the feed's time, at the base coordinate y;
+ * null on a plane, whose unit is unknown.
  */
 export function metrePerSecond({ crs, time }: Scales): ((py: number) => number) | null {
   if (crs === "planar") return null;
@@ -19,7 +22,10 @@ export function metrePerSecond({ crs, time }: Scales): ((py: number) => number) 
   return (py) => perUnit * Math.cosh(Math.PI * (1 - (2 * py) / MAP_PX));
 }
 
-/** In pixels at zoom 0 per unit of the feed's time, at the base coordinate y; on a plane any movement counts. */
+/**
+ * In pixels at zoom 0 per unit of the feed's time, at the base coordinate y; on a
+ * plane any movement counts.
+ */
 export function slowestOf(feed: Scales): (py: number) => number {
   const scale = metrePerSecond(feed);
   return scale === null ? () => 0 : (py) => LEAST_M_PER_S * scale(py);

@@ -1,4 +1,7 @@
-/** The bar over the timeline: live, paused or playing; the instant as a field; zoom, the brushed range, timeline or list. */
+/**
+ * The bar over the timeline: live, paused or playing; the instant as a field; zoom, the
+ * brushed range, timeline or list.
+ */
 
 import { t } from "../../lib/texts";
 import { parseWhen } from "../../clock/when";
@@ -177,7 +180,10 @@ export class TimeControl {
     this.seek(this.model.now() + Math.max(1, (t1 - t0) * STEP) * direction);
   }
 
-  /** A window of the current length, or of the answer's, that ends a little after its end, so that earlier answers are visible too. */
+  /**
+   * A window of the current length, or of the answer's, that ends a little after its end, so that
+   * earlier answers are visible too.
+   */
   goTo({ start, end }: { start: number; end: number | null }): void {
     const [t0, t1] = this.model.window();
     const last = end ?? this.model.present();

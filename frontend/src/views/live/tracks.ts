@@ -1,4 +1,7 @@
-/** Tracks on the map: those of the answer in focus with its evidence, else those of the chosen entities or the brushed range. */
+/**
+ * Tracks on the map: those of the answer in focus with its evidence, else those of the chosen
+ * entities or the brushed range.
+ */
 
 import { closestNotes, orderedEvidence, participants, type EvidencePoint } from "../../data/evidence";
 import type { Interval } from "../../data/interval";
@@ -112,7 +115,9 @@ export class LiveTracks {
     return `${who === "" ? "" : `${who} · `}${formatClock(t, this.model.feed.time, this.model.zone)}`;
   }
 
-  /** The map does not move if all events are visible; it never zooms in further than the reader did. */
+  /**
+   * The map does not move if all events are visible; it never zooms in further than the reader did.
+   */
   private goTo(made: readonly Track[], evidence: readonly EvidencePoint[], [from, to]: [number, number]): void {
     const { map, near } = this.feedMap;
     const events = evidence.flatMap(({ x, y }): [number, number][] => (x === null || y === null ? [] : [[near(x), y]]));
@@ -127,8 +132,8 @@ export class LiveTracks {
   }
 
   /**
-   * Fits the map to the query's regions, or else to the answer's events. An encounter is only a dot in a region:
-   * there the events are used.
+   * Fits the map to the query's regions, or else to the answer's events. An encounter is only a dot
+   * in a region: there the events are used.
    */
   fitTo(interval: Interval): void {
     const isAtRegions = kindOf(interval.kind)?.isBetweenTwo !== true;

@@ -103,7 +103,10 @@ function placeholder(operator: string): string {
   return operator === "in" ? "a, b, c" : t("value");
 }
 
-/** A choice of columns; a column that the feed no longer has stays on the list, so that the server can report it. */
+/**
+ * A choice of columns; a column that the feed no longer has stays on the list, so that
+ * the server can report it.
+ */
 export function columnSelect(id: string, names: readonly string[], value: string, onChange: (name: string) => void): HTMLSelectElement {
   const known = names.includes(value) || value === "" ? names : [...names, value];
   const select = h(

@@ -1,4 +1,7 @@
-/** Answers of other queries as events of this one: which query, which of its answers, and the event's name. */
+/**
+ * Answers of other queries as events of this one: which query, which of its
+ * answers, and the event's name.
+ */
 
 import {
   columnsWords,
@@ -27,15 +30,27 @@ export interface DeriveOptions {
   own: string | null;
   /** The family of the query that takes the answers. */
   family: string;
-  /** From the document; if it has no event (a stored document has at least one), the first is added here. */
+  /**
+   * From the document; if it has no event (a stored document has at least
+   * one), the first is added here.
+   */
   value: unknown;
-  /** `isOther`: the first event was added or the last removed, so that the feed has other columns for this query. */
+  /**
+   * `isOther`: the first event was added or the last removed, so that the feed has
+   * other columns for this query.
+   */
   onChange: (isOther: boolean) => void;
-  /** The first event was added automatically: the feed has other columns, and the reader has changed nothing. */
+  /**
+   * The first event was added automatically: the feed has other columns, and the
+   * reader has changed nothing.
+   */
   onProposal: () => void;
 }
 
-/** Kinds of answers to choose from; a kind that the query does not give stays visible until another is chosen. */
+/**
+ * Kinds of answers to choose from; a kind that the query does not give stays
+ * visible until another is chosen.
+ */
 function kindsOf(giver: QueryRow | undefined, { kind }: DerivedEvent): readonly string[] {
   const given = giver?.kinds ?? [];
   return given.includes(kind) ? given : [kind, ...given];
@@ -139,7 +154,10 @@ export class DeriveField {
     replace(this.list, ...this.events.map((entry, i) => this.row(entry, i, rows)), none, h("div", {}, add));
   }
 
-  /** The fields of one event. They are not rebuilt when one of them changes: the reader may be moving to the next. */
+  /**
+   * The fields of one event. They are not rebuilt when one of them changes: the reader
+   * may be moving to the next.
+   */
   private row(entry: DerivedEvent, i: number, rows: readonly QueryRow[]): HTMLElement {
     const query = h("input", {
       class: "input",

@@ -1,4 +1,7 @@
-/** A length of time: an amount and a unit, as the specification writes it ("PT3M", or a number on a feed of ticks). */
+/**
+ * A length of time: an amount and a unit, as the specification writes it ("PT3M", or a
+ * number on a feed of ticks).
+ */
 
 import { h } from "../../lib/dom";
 import type { Fault } from "../../lib/api";

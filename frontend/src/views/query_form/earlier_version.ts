@@ -1,4 +1,7 @@
-/** The earlier version of a query that its page shows: to explain an answer of that time, or to save it again. */
+/**
+ * The earlier version of a query that its page shows: to explain an answer of that
+ * time, or to save it again.
+ */
 
 import { wishOf } from "../../data/stretch";
 import { get } from "../../lib/api";
@@ -9,7 +12,10 @@ import { queryVersion, type QueryRow } from "../../lib/shapes";
 import { t } from "../../lib/texts";
 import { formatNumber } from "../../lib/time";
 
-/** `isRestored`: the document as it was written, to be saved again; else with its regions at that time, only to be looked at. */
+/**
+ * `isRestored`: the document as it was written, to be saved again; else with its regions at that
+ * time, only to be looked at.
+ */
 export interface Earlier {
   version: number;
   specification: Record<string, unknown>;

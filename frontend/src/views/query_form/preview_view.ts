@@ -1,4 +1,7 @@
-/** The answers that a query would have given recently, on a small timeline and, through the caller, on the map. */
+/**
+ * The answers that a query would have given recently, on a small timeline and,
+ * through the caller, on the map.
+ */
 
 import { IntervalsData, type Interval } from "../../data/intervals_data";
 import { type Detection, type Feed } from "../../lib/shapes";

@@ -11,8 +11,10 @@ import { fail } from "../shell_view";
 import type { Earlier } from "./earlier_version";
 import { showVersions } from "./versions_dialog";
 
-/** `stored`: null for a new query; `earlier`: the version shown instead of the newest; `save`: the button that stores it;
- * `onRemoved` is called before the page is left. */
+/**
+ * `stored`: null for a new query; `earlier`: the version shown instead of the newest; `save`: the
+ * button that stores it; `onRemoved` is called before the page is left.
+ */
 interface Shown {
   stored: QueryRow | null;
   earlier: Earlier | null;

@@ -1,4 +1,7 @@
-/** Two thumbs over a histogram: by pointer and by keyboard. A thumb at its end of the scale means no limit. */
+/**
+ * Two thumbs over a histogram: by pointer and by keyboard. A thumb at its end of
+ * the scale means no limit.
+ */
 
 import { barHeights, scaleOf, shareOf, valueAt, type Histogram, type Scale } from "../../data/histogram_data";
 import { h, replace } from "../../lib/dom";

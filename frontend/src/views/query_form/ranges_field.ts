@@ -1,4 +1,7 @@
-/** Ranges of values, each with a slider over the histogram of the feed's recent values and the numbers beside it. */
+/**
+ * Ranges of values, each with a slider over the histogram of the feed's recent values
+ * and the numbers beside it.
+ */
 
 import { get, query as address } from "../../lib/api";
 import { button, h, iconButton, replace } from "../../lib/dom";

@@ -1,4 +1,7 @@
-/** A choice of one region: a stored one by name or click, drawn on the map, from a file, or entered as numbers. */
+/**
+ * A choice of one region: a stored one by name or click, drawn on the map, from a
+ * file, or entered as numbers.
+ */
 
 import { ApiError, post } from "../../lib/api";
 import { importedShapes } from "../../lib/answers";
@@ -17,9 +20,15 @@ const SHOWN = 200;
 
 export interface RegionChoiceOptions {
   context: EditorContext;
-  /** As in the specification: a geometry, a circle, `{"region": name}`; any other value begins empty. */
+  /**
+   * As in the specification: a geometry, a circle, `{"region": name}`; any
+   * other value begins empty.
+   */
   value: unknown;
-  /** Prefix of the ids of its fields, and the id of its shape on the map: must be unique on the page. */
+  /**
+   * Prefix of the ids of its fields, and the id of its shape on the map:
+   * must be unique on the page.
+   */
   id: string;
   pointer: string;
   /** The region was changed, here or on the map; `isElsewhere`: the map should move to it. */
@@ -57,7 +66,8 @@ export class RegionChoice {
       autocomplete: "off",
     });
     this.input.addEventListener("input", (event) => {
-      // A name may be a prefix of another: typing waits for its end; a pick from the list counts immediately.
+      // A name may be a prefix of another: typing waits for its end; a pick from
+      // the list counts immediately.
       if (!(event instanceof InputEvent) || event.inputType === "insertReplacementText") this.named(this.input.value);
     });
     this.input.addEventListener("change", () => this.entered(this.input.value.trim()));
@@ -101,8 +111,8 @@ export class RegionChoice {
   }
 
   /**
-   * The next shape drawn on the map becomes the region; `begin` false only enables the map's tools. While none is chosen,
-   * so does a click on a stored one.
+   * The next shape drawn on the map becomes the region; `begin` false only enables the map's tools.
+   * While none is chosen, so does a click on a stored one.
    */
   draw(begin = true): void {
     if (this.reference === FEATURE) return;

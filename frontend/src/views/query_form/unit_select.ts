@@ -1,4 +1,6 @@
-/** The unit of a length of time, in the grammatical number of the amount: "1 minute", "2 minutes". */
+/**
+ * The unit of a length of time, in the grammatical number of the amount: "1 minute", "2 minutes".
+ */
 
 import { h } from "../../lib/dom";
 import type { TimeUnit } from "../../lib/time";

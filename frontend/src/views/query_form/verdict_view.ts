@@ -12,7 +12,9 @@ export type Verdict = Pick<ReturnType<typeof checked>, "faults" | "sentence" | "
 export class VerdictView {
   readonly element = h("div", { class: "sentence", role: "status", "aria-live": "polite" });
 
-  /** The verdict on an earlier document is out of date, however long the check of this one takes. */
+  /**
+   * The verdict on an earlier document is out of date, however long the check of this one takes.
+   */
   checking(): void {
     replace(this.element, h("span", { class: "muted" }, t("Checking…")));
   }
@@ -21,7 +23,10 @@ export class VerdictView {
     replace(this.element, h("p", { class: "muted" }, reason(error)));
   }
 
-  /** `unclaimed`: faults that no field shows; null while faults are not shown at fields, as the reader has not tried to continue. */
+  /**
+   * `unclaimed`: faults that no field shows; null while faults are not shown at fields, as the
+   * reader has not tried to continue.
+   */
   show({ faults, sentence, notices, placement }: Verdict, unclaimed: readonly Fault[] | null): void {
     if (sentence !== null && faults.length === 0) {
       const noticeList =

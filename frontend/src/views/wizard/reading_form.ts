@@ -1,4 +1,7 @@
-/** How the file is mapped: every guess as a field that can be changed. A change is sent immediately; the server then inspects again. */
+/**
+ * How the file is mapped: every guess as a field that can be changed. A change is sent immediately;
+ * the server then inspects again.
+ */
 
 import { h, type Child } from "../../lib/dom";
 import {

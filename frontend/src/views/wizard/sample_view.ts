@@ -1,4 +1,7 @@
-/** What a file contains, as far as a sample shows: where, how often, which rows, and the faults of some. */
+/**
+ * What a file contains, as far as a sample shows: where, how often, which
+ * rows, and the faults of some.
+ */
 
 import * as L from "leaflet";
 import { icon, h, replace } from "../../lib/dom";

@@ -1,4 +1,7 @@
-/** Samples to start with: each becomes a feed with queries by one click, or from its file if that is not included. */
+/**
+ * Samples to start with: each becomes a feed with queries by one click, or from its
+ * file if that is not included.
+ */
 
 import { ApiError, get, post, query as address } from "../../lib/api";
 import { button, h, icon } from "../../lib/dom";
@@ -24,7 +27,10 @@ export function samplesView(team: string | null): HTMLElement {
   return place;
 }
 
-/** Recordings that are not included: with the user's file they become the same feed, with the same queries. */
+/**
+ * Recordings that are not included: with the user's file they become the same
+ * feed, with the same queries.
+ */
 function absentSamples(found: readonly Sample[], team: string | null): HTMLElement {
   return h(
     "details",

@@ -1,4 +1,6 @@
-/** The first step: a file is dropped or chosen, and sent in parts; an interrupted upload continues. */
+/**
+ * The first step: a file is dropped or chosen, and sent in parts; an interrupted upload continues.
+ */
 
 import * as tus from "tus-js-client";
 import { button, h, icon } from "../../lib/dom";
@@ -47,7 +49,10 @@ export function uploadStep(done: (id: string) => void): HTMLElement {
   return step;
 }
 
-/** Sends the file in parts and shows the progress in `status`; `done` gets the id of the complete upload. */
+/**
+ * Sends the file in parts and shows the progress in `status`; `done` gets the
+ * id of the complete upload.
+ */
 export async function sendFile(file: File, status: HTMLElement, done: (id: string) => void): Promise<void> {
   const bar = h("i", { vars: { "--w": "0%", "--bar-colour": "var(--accent)" } });
   const words = h("span", { class: "small muted num" }, "");

@@ -1,4 +1,5 @@
-"""The operator. Its state counts each entity's rows and is spoilt by a step that breaks off, as real ones are."""
+"""The operator. Its state counts each entity's rows and is spoilt by a step that
+breaks off, as real ones are."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ State = list[Counter[str]]
 
 
 class FaultyStage(Stage[Index, State]):
-    """Each query answers with every row, and with the number of rows that the entity has had by then as the end."""
+    """Each query answers with every row, and with the number of rows that the entity
+    has had by then as the end."""
 
     def initial(self, index: Index) -> State:
         return [Counter() for _ in index]

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Faulty:
-    """From time `at` on a query that `stops` says so, one that `breaks` fails with an error, and those that are `pairs` fail when there are
-    two of them; one that is `never` cannot even be compiled."""
+    """From time `at` on a query that `stops` says so, one that `breaks` fails with an
+    error, and those that are `pairs` fail when there are two of them; one that is
+    `never` cannot even be compiled."""
 
     does: str = "answers"
     at: int = 0

@@ -1,4 +1,5 @@
-"""Real brokers on loopback: Mosquitto if installed (`.ci/run` installs it), and Kafka from the jars of Maven Central."""
+"""Real brokers on loopback: Mosquitto if installed (`.ci/run` installs it), and Kafka from
+the jars of Maven Central."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""AIS over real sockets on loopback: every report of a recording is read, from any sender and in any chunks."""
+"""AIS over real sockets on loopback: every report of a recording is read, from any
+sender and in any chunks."""
 
 from __future__ import annotations
 
@@ -192,7 +193,8 @@ def test_silent_peers_are_probed(served: Callable[[list[bytes]], int]) -> None:
 
 
 def test_memory_for_long_lines_is_bounded() -> None:
-    """Up to 100,000 messages are remembered to recognise repetitions, and parts of messages wait for others, for every sender."""
+    """Up to 100,000 messages are remembered to recognise repetitions, and parts of messages wait
+    for others, for every sender."""
     known = Known(merge_ms=10_000)
     messages = Messages(known)
     for n in range(50):

@@ -1,4 +1,5 @@
-"""Kafka against a real broker (KRaft, from its own jars) on loopback. One test: the broker takes long to start."""
+"""Kafka against a real broker (KRaft, from its own jars) on loopback. One test: the
+broker takes long to start."""
 
 from __future__ import annotations
 
@@ -84,7 +85,8 @@ def test_a_topic_is_read_exactly_once_through_kills_and_new_partitions(tmp_path:
             first, offset = taken(source, lambda records: len(records) == 100, None)
         assert sorted(record["n"] for record in first) == list(range(100)) and {record["entity"] for record in first} == {f"van{n}" for n in range(7)}
 
-        # The process dies after storing the offset; a partition is added and the broker killed while the next process reads.
+        # The process dies after storing the offset; a partition is added and the broker killed
+        # while the next process reads.
         monkeypatch.setattr("engine.sources.live.kafka.LOOK_S", 0.5)
         send(one, range(100, 150))
         with closing(KAFKA.open(settings_for(one), Loopback(), "fleet")) as source:

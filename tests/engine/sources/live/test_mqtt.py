@@ -127,7 +127,8 @@ def publish_packet(topic: bytes, payload: bytes, *, mid: int | None, properties:
 
 @pytest.mark.parametrize("is_5", [False, True])
 def test_messages_that_arrive_together_are_read_together(is_5: bool) -> None:
-    """The client parses one packet of the received bytes; our reader parses the complete packets after it, up to an invalid or incomplete one."""
+    """The client parses one packet of the received bytes; our reader parses the complete packets
+    after it, up to an invalid or incomplete one."""
     none, some = (b"", b"\x01\x01") if is_5 else (None, None)
     first = publish_packet(b"a/1", b"first", mid=None, properties=none)
     packets = [
@@ -158,7 +159,8 @@ def test_no_bytes_stop_the_reading_of_messages(data: bytes, is_5: bool) -> None:
 
 
 def test_messages_with_many_records_are_delivered_in_bounded_batches(server: Broker, publisher: Publisher) -> None:
-    """A few bytes become thousands of records: sixty megabytes of them would not fit into memory."""
+    """A few bytes become thousands of records: sixty megabytes of them
+    would not fit into memory."""
     with source_at(server, "many", topic="many") as source:
         publisher.send(*[("many", b"[" + b"1," * 4_999 + b"1]")] * 6)
         batches = source.batches(None)
@@ -175,7 +177,8 @@ def test_topics_count_towards_the_size_of_a_batch() -> None:
 
 
 def test_the_mqtt_client_has_the_internals_that_the_reader_uses() -> None:
-    """They are not a public API (decision 38): with another version of the client, review its `loop_read`, `_packet_read` and `_sock_close`."""
+    """They are not a public API (decision 38): with another version of the client, review its
+    `loop_read`, `_packet_read` and `_sock_close`."""
     assert version_of("paho-mqtt") == "2.2.0"
     client = paho.Client(CallbackAPIVersion.VERSION2)
     used = ("_create_socket_connection", "_create_socket", "_sock_close", "_packet_queue", "_in_packet", "_protocol", "_sock", "_host", "_port")

@@ -1,4 +1,5 @@
-"""Tag reports of RFID readers: the examples of GS1's standard, and messages as readers send them."""
+"""Tag reports of RFID readers: the examples of GS1's standard, and
+messages as readers send them."""
 
 from __future__ import annotations
 

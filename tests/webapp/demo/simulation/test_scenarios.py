@@ -1,4 +1,5 @@
-"""The demo's queries on their worlds: accepted by the checker, and compared with the ground truth."""
+"""The demo's queries on their worlds: accepted by the checker, and
+compared with the ground truth."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ PROGRAMS = [
     ("strait", "Fishing in a reserve", 60, 15_000),
     ("strait", "Pursuits and meetings at sea", 60, 30_000),
 ]
-"""World, query with a program, minutes that contain two of everything it reports, and the tolerance of beginnings and ends in milliseconds."""
+"""World, query with a program, minutes that contain two of everything it reports, and the tolerance
+of beginnings and ends in milliseconds."""
 
 
 @pytest.mark.parametrize(("name", "kind", "minutes"), FOUND)
@@ -108,6 +110,7 @@ def about(row: dict[str, Any], event: TruthEvent) -> bool:
 
 
 def reports(row: dict[str, Any], event: TruthEvent, slack: int) -> bool:
-    """Whether an answer names all of the event's entities and its beginning and end, within `slack` milliseconds."""
+    """Whether an answer names all of the event's entities and its beginning and end,
+    within `slack` milliseconds."""
     begins = set(event.entities) <= set(row["entities"]) and abs(row["start"] - event.start) <= slack
     return begins and row["end"] is not None and abs(row["end"] - event.end) <= slack

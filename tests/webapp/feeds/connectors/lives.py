@@ -53,7 +53,8 @@ def begun(folder: Path, killed_at: Sequence[str], **environment: str) -> subproc
 
 
 def run_through_kills(folder: Path, killed_at: Sequence[str], done: Callable[[int], Any], **environment: str) -> int:
-    """Starts the process in `folder` until it survives and `done(lives)` is true. Returns the number of starts: each failpoint kills once."""
+    """Starts the process in `folder` until it survives and `done(lives)` is true. Returns the
+    number of starts: each failpoint kills once."""
     said = folder / "connect.log"
     for lives in range(1, MOST_LIVES):
         child = begun(folder, killed_at, **environment)

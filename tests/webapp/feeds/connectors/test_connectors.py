@@ -1,4 +1,5 @@
-"""Connectors from the API to the log: tested, set up, run against real servers on loopback, killed, and refused."""
+"""Connectors from the API to the log: tested, set up, run against real servers on
+loopback, killed, and refused."""
 
 from __future__ import annotations
 
@@ -299,7 +300,8 @@ def numbered(tmp_path: Path) -> Path:
 
 
 class NumberedServer:
-    """A server of numbered lines; each client gets them from the number that it asks for, a few at a time."""
+    """A server of numbered lines; each client gets them from the number that it
+    asks for, a few at a time."""
 
     def __init__(self, lines: list[bytes]) -> None:
         self.lines, self.asked = lines, list[int]()
@@ -328,7 +330,8 @@ class NumberedServer:
 
 
 KILLED_AT = ("connector.after_delivery=kill@5",)
-"""Behind the rows in the log and their offset in PostgreSQL; test_killed.py has the moment between both."""
+"""Behind the rows in the log and their offset in PostgreSQL; test_killed.py
+has the moment between both."""
 
 
 def test_a_source_of_a_third_party_is_stored_exactly_once_through_kills(feed: Feed, numbered: Path, settings: Any) -> None:

@@ -1,4 +1,5 @@
-"""Kafka in both directions, with a real broker and killed processes: rows arrive exactly once, and a topic holds the stored answers."""
+"""Kafka in both directions, with a real broker and killed processes: rows arrive exactly once, and
+a topic holds the stored answers."""
 
 from __future__ import annotations
 
@@ -93,7 +94,8 @@ def test_a_topic_is_read_exactly_once_by_two_processes_through_kills_and_new_par
 
     send(range(12_000))
     connector_create(feed=feed, name="fleet", kind="kafka", settings={"servers": f"127.0.0.1:{broker.port}", "topic": "fleet"})
-    # The first has stored the rows of its second batch and dies before it records that; the other waits until then.
+    # The first has stored the rows of its second batch and dies before it records that;
+    # the other waits until then.
     with connecting(tmp_path, "ingest.after_append=kill@2") as first, connecting(tmp_path, "ingest.after_append=kill@2") as second:
         wait_for(lambda: first.poll() is not None or second.poll() is not None, "one of them is killed")
         admin.create_partitions([NewPartitions("fleet", 5)])["fleet"].result(END_S)
@@ -164,7 +166,8 @@ def test_a_topic_holds_the_stored_answers_after_kills(
         die(child)
     assert held(records_in(broker, "answers", 2)) == stored(query)
 
-    # Away until changes, some of them retractions, have expired: all stored answers come again, and retracted ones without a value.
+    # Away until changes, some of them retractions, have expired: all stored answers come again, and
+    # retracted ones without a value.
     for batch, rows in enumerate(batches[18:], 19):
         store(feed, rows, batch)
     Outbox.objects.update(created_at=timezone.now() - timedelta(days=30))

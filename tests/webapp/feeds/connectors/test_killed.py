@@ -1,4 +1,5 @@
-"""The connector process is killed while messages arrive: each is stored as often as the protocol's guarantee says."""
+"""The connector process is killed while messages arrive: each is stored as often as the
+protocol's guarantee says."""
 
 from __future__ import annotations
 
@@ -33,12 +34,14 @@ PAUSE_S = 0.002
 AT_LEAST = 300
 """Messages that come after the last start."""
 KILLED_AT = ("ingest.after_append=kill@3",)
-"""The rows of the third delivery are in the log, but PostgreSQL does not know of them, and none of its messages is acknowledged."""
+"""The rows of the third delivery are in the log, but PostgreSQL does not know of them, and none of
+its messages is acknowledged."""
 
 
 @dataclass
 class Outside:
-    """The other side of a connector: `send` publishes a message, `owed` are the messages that must be in the log by now."""
+    """The other side of a connector: `send` publishes a message, `owed` are the messages that
+    must be in the log by now."""
 
     kind: str
     settings: dict[str, Any]
@@ -86,7 +89,8 @@ def kafka(folder: Path) -> Iterator[Outside]:
 
 @contextmanager
 def ais(folder: Path) -> Iterator[Outside]:
-    """A receiver to which we connect. It repeats nothing: only what it sends over a surviving connection is owed."""
+    """A receiver to which we connect. It repeats nothing: only what it sends over a
+    surviving connection is owed."""
     server = socket.create_server(("127.0.0.1", 0))
     peers: list[socket.socket] = []
     sent_to: dict[socket.socket, set[int]] = {}

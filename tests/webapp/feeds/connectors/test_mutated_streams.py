@@ -1,4 +1,5 @@
-"""A sample of `python -m tests.fuzz.streams`: mutated messages of each protocol become rows or dead letters with a reason."""
+"""A sample of `python -m tests.fuzz.streams`: mutated messages of each protocol become rows or
+dead letters with a reason."""
 
 from __future__ import annotations
 

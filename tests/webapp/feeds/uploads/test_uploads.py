@@ -1,4 +1,5 @@
-"""Uploaded files: sent in parts by the tus protocol, inspected in a caged process, and loaded exactly once."""
+"""Uploaded files: sent in parts by the tus protocol, inspected in a caged
+process, and loaded exactly once."""
 
 from __future__ import annotations
 

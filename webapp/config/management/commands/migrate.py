@@ -1,4 +1,5 @@
-"""`manage.py migrate`: Django's, run as the owner of the database; then the application's role gets its rights."""
+"""`manage.py migrate`: Django's, run as the owner of the database; then the
+application's role gets its rights."""
 
 from __future__ import annotations
 

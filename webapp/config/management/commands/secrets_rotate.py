@@ -1,4 +1,5 @@
-"""`manage.py secrets_rotate`: encrypts every secret in the database with the first of VEDETTE_SECRETS_KEYS."""
+"""`manage.py secrets_rotate`: encrypts every secret in the database with the
+first of VEDETTE_SECRETS_KEYS."""
 
 from __future__ import annotations
 

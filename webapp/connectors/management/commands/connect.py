@@ -1,4 +1,5 @@
-"""`manage.py connect`: the process behind connectors, which bring streams from outside into feeds."""
+"""`manage.py connect`: the process behind connectors, which bring streams from outside into
+feeds."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from webapp.platform.single import single_service
 
 
 class Command(BaseCommand):
-    """Runs until it is stopped. A second one on the same `var` folder waits for the first to end."""
+    """Runs until it is stopped. A second one on the same `var` folder
+    waits for the first to end."""
 
     help = "Runs the connectors of all feeds."
     requires_system_checks: list[str] = []  # noqa: RUF012

@@ -1,4 +1,5 @@
-"""`manage.py demo_seed`: the demo's users, feeds and queries. May be run again: nothing is duplicated, and changes are kept."""
+"""`manage.py demo_seed`: the demo's users, feeds and queries. May be run again: nothing is
+duplicated, and changes are kept."""
 
 from __future__ import annotations
 

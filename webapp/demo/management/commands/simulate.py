@@ -1,4 +1,5 @@
-"""`manage.py simulate city strait`: demo worlds, live, sent to their feeds through ingest like any outside source."""
+"""`manage.py simulate city strait`: demo worlds, live, sent to their feeds through
+ingest like any outside source."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ from webapp.feeds.credentials import server_url, token_kept
 
 TICK_MS, SLOWEST_TICK_MS = 200, 1_000
 FALLEN_BEHIND_MS = 1_500
-"""A simulator that could not send for longer than this skips the reports of that time: old positions are of no use in a demo.
+"""A simulator that could not send for longer than this skips the reports of that time: old
+positions are of no use in a demo.
 
 Not so where only what happens is reported: that something was not read there would be believed.
 """
@@ -77,8 +79,8 @@ class Command(BaseCommand):
 
 
 def together(play: Callable[[World], None], places: Sequence[World]) -> None:
-    """Plays all worlds together, the threads of one process; returns when all have ended, raises then what the first to fail raised: a feed that
-    takes no rows does not end the others."""
+    """Plays all worlds together, the threads of one process; returns when all have ended, raises
+    then what the first to fail raised: a feed that takes no rows does not end the others."""
     ended: queue.SimpleQueue[Exception | None] = queue.SimpleQueue()
 
     def one(place: World) -> None:
@@ -101,7 +103,8 @@ def now_ms() -> int:
 
 
 def run(place: World, client: IngestClient, *, feed: str, rate: float = 1.0, seconds: float | None = None) -> None:
-    """All entities first, then each report within a tick of its time; for `seconds`, else forever."""
+    """All entities first, then each report within a tick of its time; for `seconds`, else
+    forever."""
     tick = tick_ms(place)
     run_id = uuid.uuid4().hex[:12]
     sent_to = now_ms()
@@ -125,12 +128,14 @@ def run(place: World, client: IngestClient, *, feed: str, rate: float = 1.0, sec
 
 
 def tick_ms(place: World) -> int:
-    """How often the world's reports are sent: four times within the feed's lateness, which is how often its job looks."""
+    """How often the world's reports are sent: four times within the feed's lateness, which
+    is how often its job looks."""
     return min(SLOWEST_TICK_MS, max(TICK_MS, int(read_scenario(place.feed).feed["lateness"]) // 4))
 
 
 def send_history(place: WithHistory, client: IngestClient, *, feed: str, end: int) -> None:
-    """What happened before `end`, once for all: at a later start, which has another end, ingest refuses what is no news under its key."""
+    """What happened before `end`, once for all: at a later start, which has another end, ingest
+    refuses what is no news under its key."""
     rows = place.history(end)
     for number, first in enumerate(range(0, rows.num_rows, HISTORY_ROWS)):
         try:

@@ -1,4 +1,5 @@
-"""`manage.py ingest`: the process behind HTTP ingest. Folders, uploaded files, heartbeats, and maintenance of the logs."""
+"""`manage.py ingest`: the process behind HTTP ingest. Folders, uploaded files, heartbeats,
+and maintenance of the logs."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ TICK_S, FOLDERS_EVERY_S, FEEDS_EVERY_S, MAINTAIN_EVERY_S = 0.25, 1.0, 2.0, 20.0
 
 
 class Command(BaseCommand):
-    """Runs until it is stopped. A second one on the same `var` folder waits for the first to end."""
+    """Runs until it is stopped. A second one on the same `var` folder
+    waits for the first to end."""
 
     help = "Ingests files dropped into var/inbox/<feed>/, sends heartbeats, keeps the logs compact."
     requires_system_checks: list[str] = []  # noqa: RUF012
@@ -46,7 +48,8 @@ class Service:
         self._feeds: list[Feed] = []
 
     def serve(self) -> None:
-        """Never returns. Waits for a database or disk that is away: nothing is lost meanwhile, files stay where they are."""
+        """Never returns. Waits for a database or disk that is away: nothing is lost meanwhile,
+        files stay where they are."""
         while True:
             try:
                 self.round(time.monotonic(), time.time_ns() // 1_000_000)

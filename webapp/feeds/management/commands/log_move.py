@@ -1,4 +1,5 @@
-"""`manage.py log_move`: the logs of all feeds from the folder of this machine into the store of VEDETTE_LOG_STORE."""
+"""`manage.py log_move`: the logs of all feeds from the folder of this machine into the
+store of VEDETTE_LOG_STORE."""
 
 from __future__ import annotations
 

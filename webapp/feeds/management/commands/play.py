@@ -1,4 +1,5 @@
-"""`manage.py play FILE --feed NAME --rate 60x`: a recorded file through ingest, like any outside source."""
+"""`manage.py play FILE --feed NAME --rate 60x`: a recorded file through
+ingest, like any outside source."""
 
 from __future__ import annotations
 
@@ -59,7 +60,8 @@ WHY = "The page Feeds lists them with their reasons; for `late` see the feed's l
 
 
 class Command(BaseCommand):
-    """Plays CSV, Parquet or JSON lines; a run that was stopped continues where it was. Ends with 3 when rows were lost on the way."""
+    """Plays CSV, Parquet or JSON lines; a run that was stopped continues where it was. Ends with 3
+    when rows were lost on the way."""
 
     help = "Sends a recorded file to a feed at the rate of its own times."
     requires_system_checks: list[str] = []  # noqa: RUF012
@@ -95,7 +97,8 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
 
     def _feeds(self, options: dict[str, Any]) -> tuple[EngineFeed, Feed | None]:
-        """The feed's schema, and the feed if it is one of this machine. Raises CommandError, Refused."""
+        """The feed's schema, and the feed if it is one of this machine.
+        Raises CommandError, Refused."""
         if options["schema"]:
             try:
                 return replace(read_feed(options["schema"]), name=options["feed"]), None
@@ -139,7 +142,8 @@ class Command(BaseCommand):
 
 
 def check_possible(feed: Feed | None, rows: pa.Table, *, shift: bool, rate: float | None) -> None:
-    """Raises CommandError for a run that would lose rows from the first on: the feed's clock is the greatest time it has seen."""
+    """Raises CommandError for a run that would lose rows from the first on: the feed's clock is the
+    greatest time it has seen."""
     if feed is None:
         return
     if feed.time != "ms" and shift:

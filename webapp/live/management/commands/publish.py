@@ -1,4 +1,5 @@
-"""`manage.py publish`: carries the outbox, positions and the state of feeds to the channel layer."""
+"""`manage.py publish`: carries the outbox, positions and the state of
+feeds to the channel layer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`manage.py clock FEED --to T`: a feed's clock set back after a row with a wrong time was accepted."""
+"""`manage.py clock FEED --to T`: a feed's clock set back after a row with
+a wrong time was accepted."""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ STOPS_WITHIN_S = 120.0
 
 
 class Command(BaseCommand):
-    """Shows the clock; with --to it lists the rows that would be removed; with --yes it removes them: the job is stopped meanwhile and started
-    again."""
+    """Shows the clock; with --to it lists the rows that would be removed; with --yes it removes
+    them: the job is stopped meanwhile and started again."""
 
     help = "Shows a feed's clock, or sets it back: rows beyond the time become dead letters, and what is stored is corrected."
 

@@ -1,4 +1,5 @@
-"""`manage.py run_job NAME`: the process of one job. Started by the reconciler; by hand for debugging."""
+"""`manage.py run_job NAME`: the process of one job. Started by the
+reconciler; by hand for debugging."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-/** Templates to begin with: choose one, fill in the parameters in its sentence, and its rules are generated. */
+/**
+ * Templates to begin with: choose one, fill in the parameters in its sentence,
+ * and its rules are generated.
+ */
 
 import {
   grouped,

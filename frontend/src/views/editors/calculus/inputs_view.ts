@@ -22,7 +22,8 @@ export class InputsView {
   ) {}
 
   show({ inputs }: CalculusEntries, names: Names): void {
-    // A field that is being edited keeps its focus: the rows are rebuilt only when the set of inputs changes.
+    // A field that is being edited keeps its focus: the rows are rebuilt only when
+    // the set of inputs changes.
     const key = JSON.stringify([inputs, names.inputs]);
     if (key === this.shown) return;
     this.shown = key;

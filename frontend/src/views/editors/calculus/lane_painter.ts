@@ -1,6 +1,6 @@
 /**
- * Draws the sandbox's lanes on a canvas: labels, intervals (open ones hatched), instants, the lane and interval that are
- * hovered. Stateless.
+ * Draws the sandbox's lanes on a canvas: labels, intervals (open ones hatched), instants, the lane
+ * and interval that are hovered. Stateless.
  */
 
 import { laneName, type Lane, type SandboxInterval } from "../../../data/calculus_sandbox_data";

@@ -1,9 +1,8 @@
 /**
  * A CodeMirror editor of a program, with faults in place and lines that other views highlight.
  *
- * It is in a shadow root: there CodeMirror adopts its style sheets, while in the page it would add style elements,
- * which the content security
- * policy refuses.
+ * It is in a shadow root: there CodeMirror adopts its style sheets, while in the page it would add
+ * style elements, which the content security policy refuses.
  */
 
 import { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap } from "@codemirror/autocomplete";
@@ -157,7 +156,9 @@ export class RuleEditor {
     this.view.dispatch(setDiagnostics(this.view.state, diagnostics));
   }
 
-  /** Marks lines; with `reveal` the editor scrolls to the first of them, without scrolling the page. */
+  /**
+   * Marks lines; with `reveal` the editor scrolls to the first of them, without scrolling the page.
+   */
   point(lines: readonly Lines[], reveal = false): void {
     this.view.dispatch({ effects: setPointed.of(lines) });
     const first = lines[0]?.[0];

@@ -1,4 +1,7 @@
-/** The rules tried on a stretch of history: each fluent as a lane, the rule of each edge, and the same as a list for the keyboard. */
+/**
+ * The rules tried on a stretch of history: each fluent as a lane, the rule of each edge, and the
+ * same as a list for the keyboard.
+ */
 
 import {
   answered,
@@ -130,7 +133,10 @@ export class SandboxView {
     });
   }
 
-  /** Runs immediately, for the lanes of one entity: a busy stretch has too many lanes for all of them. */
+  /**
+   * Runs immediately, for the lanes of one entity: a busy stretch has too
+   * many lanes for all of them.
+   */
   grant(wish: Wish): void {
     this.stretch.set(wish);
     this.wished = wish.answer;
@@ -213,7 +219,10 @@ export class SandboxView {
     this.explain();
   }
 
-  /** The answer itself is selected first: the rules that began and ended it are explained and marked. */
+  /**
+   * The answer itself is selected first: the rules that began and ended it
+   * are explained and marked.
+   */
   private explain(): void {
     const found = this.wished === null ? null : answered(this.lanes, this.wished);
     if (found === null) return;
@@ -432,7 +441,9 @@ export class SandboxView {
   }
 }
 
-/** A misspelt event is a valid one that no row is: the list of events shows which name was meant. */
+/**
+ * A misspelt event is a valid one that no row is: the list of events shows which name was meant.
+ */
 function absentWords({ absent, events }: SandboxAnswer): string | null {
   return absent.length === 0 || events.length === 0
     ? null

@@ -1,4 +1,7 @@
-/** The forms beside the tree: conditions of a primitive, settings of an operator, constraints between two parts of a sequence. */
+/**
+ * The forms beside the tree: conditions of a primitive, settings of an operator, constraints
+ * between two parts of a sequence.
+ */
 
 import { emptyPrimitive, isName, type CompositeEntries, type PrimitiveEntry } from "../../../data/composite_data";
 import { namesIn, never, outline, type Operator, type Row, type Span } from "../../../data/composite_tree";

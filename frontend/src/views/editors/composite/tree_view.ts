@@ -1,4 +1,7 @@
-/** The pattern as a tree: one item has the focus, arrow keys move it, letters and buttons change the tree around it. */
+/**
+ * The pattern as a tree: one item has the focus, arrow keys move it, letters and buttons
+ * change the tree around it.
+ */
 
 import { boundsWords, operatorWords, primitiveWords, type CompositeEntries, type Leaf } from "../../../data/composite_data";
 import { canGroup, canMove, outline, type PatternNode, type Row } from "../../../data/composite_tree";
@@ -93,7 +96,8 @@ export class PatternTreeView {
       if (id !== this.chosen) handlers.onChoose(id);
       this.focus();
     };
-    // On pointer down: the tree may be redrawn before pointer up, and there would be no click. Screen readers only send clicks.
+    // On pointer down: the tree may be redrawn before pointer up, and there would be no click.
+    // Screen readers only send clicks.
     this.tree.addEventListener("mousedown", choose);
     this.tree.addEventListener("click", choose);
     this.tree.addEventListener("dblclick", (event) => {
@@ -226,7 +230,10 @@ export class PatternTreeView {
   }
 }
 
-/** The item under the pointer. If leaving a field redrew the tree since pointer down, the event has no item. */
+/**
+ * The item under the pointer. If leaving a field redrew the tree since pointer
+ * down, the event has no item.
+ */
 function nodeAt({ clientX, clientY }: MouseEvent): number | null {
   const id = document.elementFromPoint(clientX, clientY)?.closest<HTMLElement>("[data-node]")?.dataset["node"];
   return id === undefined ? null : Number(id);

@@ -219,7 +219,10 @@ function nodeHeight(lines: readonly string[]): number {
   return 30 + shownLines(lines).length * LINE;
 }
 
-/** The end of the line at the border of the node's box, `half` of its height, less a gap for the arrow. */
+/**
+ * The end of the line at the border of the node's box, `half` of its height,
+ * less a gap for the arrow.
+ */
 function towards(x1: number, y1: number, x2: number, y2: number, half: number, gap: number): { x2: number; y2: number } {
   const [dx, dy] = [x2 - x1, y2 - y1];
   const cut = Math.min((NODE_WIDTH / 2 + gap) / Math.max(1, Math.abs(dx)), (half + gap) / Math.max(1, Math.abs(dy)), 0.45);

@@ -1,6 +1,6 @@
 /**
- * The forms beside the graph: one for a variable, one for a constraint. Each reports the changed part; its owner redraws it
- * when other parts have to be updated.
+ * The forms beside the graph: one for a variable, one for a constraint. Each reports the changed
+ * part; its owner redraws it when other parts have to be updated.
  */
 
 import {

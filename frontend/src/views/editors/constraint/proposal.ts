@@ -19,7 +19,10 @@ export function firstProposal(feed: Feed): Mutual {
   };
 }
 
-/** With a distance and a span that are unusual on this feed; null if its present positions do not say. */
+/**
+ * With a distance and a span that are unusual on this feed; null if its
+ * present positions do not say.
+ */
 export async function betterProposal(feed: Feed): Promise<Mutual | null> {
   try {
     const found = nearness((await get(`feeds/${feed.name}/positions`, positions)).entities, COUNT, feed);

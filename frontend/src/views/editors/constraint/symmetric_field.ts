@@ -1,4 +1,6 @@
-/** Which variables of a constraint query are interchangeable: each set of events is then one answer. */
+/**
+ * Which variables of a constraint query are interchangeable: each set of events is then one answer.
+ */
 
 import type { ConstraintEntries } from "../../../data/constraint_data";
 import { h } from "../../../lib/dom";

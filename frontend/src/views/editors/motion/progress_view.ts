@@ -1,4 +1,7 @@
-/** Current matches and partial matches, and the matches of the preview: each with the witness of every step. */
+/**
+ * Current matches and partial matches, and the matches of the preview: each with
+ * the witness of every step.
+ */
 
 import { fromDocument } from "../../../data/motion_data";
 import { ofDetection, progressAnswer, progressWords, stateOf, type EntityProgress, type Witness } from "../../../data/motion_progress";

@@ -48,7 +48,10 @@ export class StepCard {
     this.showSummary();
   }
 
-  /** On the map: an active, drawn region has handles; any other has its number in the middle, however small it is. */
+  /**
+   * On the map: an active, drawn region has handles; any other has its number in the
+   * middle, however small it is.
+   */
   shapes(): MapShape[] {
     const { place } = this.step;
     const label = String(this.place + 1);

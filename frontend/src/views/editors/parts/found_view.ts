@@ -54,7 +54,10 @@ export class FoundView {
   }
 }
 
-/** The events of a detection as labelled points, and lines: between every pair, or from each to the next. */
+/**
+ * The events of a detection as labelled points, and lines: between every pair,
+ * or from each to the next.
+ */
 export function eventShapes({ evidence }: Detection, { feed, timeZone }: EditorContext, lines: "between all" | "in order"): MapShape[] {
   const placed = evidence.flatMap(({ variable, t, x, y }) =>
     x === null || y === null ? [] : [{ variable, t, at: [x, y] as [number, number] }],

@@ -44,7 +44,10 @@ export class WatchedField {
     this.showMap(true);
   }
 
-  /** The region has handles; one drawn without a request becomes the region too: the last one counts. */
+  /**
+   * The region has handles; one drawn without a request becomes the region
+   * too: the last one counts.
+   */
   showMap(fit: boolean): void {
     const shape = this.watched.place === "region" ? this.region.shape(true) : null;
     this.context.map.show(shape === null ? [] : [{ ...shape, picture: this.picture }], fit);

@@ -26,8 +26,7 @@ from engine.model.messages import Message
 
 MAX_VERTICES = 100_000
 LARGEST_COORDINATE = 1e150
-"""Of a polygon's vertices: which side of an edge a point is on is computed with
-products, which must be finite."""
+"""Of a region: on which side of its border a point is takes products, which must be finite."""
 Floats = npt.NDArray[np.float64]
 Place = tuple[float, float]
 
@@ -173,6 +172,10 @@ class _Reader:
                 f"{pointer}/radius",
                 Message("must be a number greater than 0, in metres") if self.geographic else Message("must be a number greater than 0"),
             )
+        elif radius > LARGEST_COORDINATE:
+            self.fault(f"{pointer}/radius", _TOO_FAR)
+        elif place is not None and max(map(abs, place)) + radius > LARGEST_COORDINATE:
+            self.fault(f"{pointer}/center", _TOO_FAR)
         if len(self.faults) > before or place is None:
             return None
         x, y = place
@@ -235,7 +238,7 @@ class _Reader:
             if place is None:
                 return None
             if max(abs(place[0]), abs(place[1])) > LARGEST_COORDINATE:
-                self.fault(f"{pointer}/{i}", Message("is beyond {most}, the greatest coordinate of a polygon", most=f"{LARGEST_COORDINATE:g}"))
+                self.fault(f"{pointer}/{i}", _TOO_FAR)
                 return None
             places.append(place)
         if places[0] != places[-1]:
@@ -278,6 +281,8 @@ class _Reader:
 
 
 _WHAT = Message('a region is a GeoJSON Polygon or MultiPolygon, a circle {"center": [x, y], "radius": r} or a reference {"region": "name"}')
+
+_TOO_FAR = Message("is beyond {most}, the greatest coordinate of a region", most=f"{LARGEST_COORDINATE:g}")
 
 
 class _Unrolled:

@@ -113,6 +113,8 @@ def test_circles_measure_geodesics_on_the_globe() -> None:
         ({"center": [0, 0], "radius": 0}, "/radius", "greater than 0"),
         ({"center": [0, 0], "radius": -1}, "/radius", "greater than 0"),
         ({"center": [0, 0], "radius": float("inf")}, "/radius", "greater than 0"),
+        ({"center": [0, 0], "radius": 9e307}, "/radius", "is beyond 1e+150"),
+        ({"center": [1e200, 0], "radius": 1}, "/center", "is beyond 1e+150"),
         ({"center": [0], "radius": 1}, "/center", "point"),
         ({"center": [0, 0], "radius": 1, "unit": "km"}, "/unit", "unknown key"),
     ],

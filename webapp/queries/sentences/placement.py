@@ -17,11 +17,10 @@ SHOWN = 4
 def placement(parts: Mapping[str, Any]) -> str | None:
     """What `Operator.parts` says; null for a query without parts.
 
-    >>> parts = {"by_entity": ["pace"], "by_pair": ["near", "rendezVous"]}
+    >>> parts = {"by_entity": ["pace"], "by_pair": []}
     >>> one = {"in_each_partition": [], "in_one_partition": {"any": "any: it joins"}}
     >>> placement({**parts, **one})
-    'Several partitions share its work: pace by entity; near and rendezVous by pair. any stays in
-    one partition (any: it joins).'
+    'Several partitions share its work: pace by entity. any stays in one partition (any: it joins).'
     >>> parts = {"by_entity": [], "by_pair": [], "in_each_partition": []}
     >>> placement({**parts, "in_one_partition": {"a": "b: why", "b": "b: why"}})
     'All of it is in one partition (b: why).'

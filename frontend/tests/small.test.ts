@@ -190,7 +190,7 @@ describe("the number of an answer", () => {
     expect(measure(137.68, { family: "encounter" }, earth)).toEqual(["Nearest", "138 m"]);
     expect(measure(1.25, { family: "encounter" }, { crs: "planar" })).toEqual(["Nearest", "1.25"]);
     expect(measure(5, { family: "occupancy", count: [">=", 5] }, earth)).toEqual(["Most at once", "5"]);
-    expect(measure("0", { family: "occupancy", count: ["<=", 2] }, earth)).toEqual(["Fewest at once", "0"]);
+    expect(measure("0", { family: "occupancy", count: ["<=", 2] }, earth)).toEqual(["Minimum at once", "0"]);
     expect(measure(12, { family: "motion" }, earth)).toEqual(["Distance", "12 m"]);
   });
 

@@ -153,6 +153,10 @@ def test_one_click_loads_a_real_recording_and_shows_its_first_answers(site: Site
     assert Answering(site.world, feed).catch_up() > 0
     # The time range is Katrina's: every question except that for two storms has an answer in it.
     site.world.wait(lambda: page.locator(".query-count", has_text=re.compile(r"[1-9]")).count() == 6, 60, "answers of six queries")
+    for wish, said in (("1990-01-01 00:00:00", "The first rows are of 8 Jun 2005"), ("2090-01-01 00:00:00", "That is in the future")):
+        when.fill(wish)
+        when.press("Enter")
+        page.get_by_text(said).wait_for()
     assert site.faults == []
 
 

@@ -92,7 +92,7 @@ def test_a_channel_is_edited_tested_inspected_and_groups_a_flood(receiver: Recei
     dialog.locator("[data-pointer='/quiet_until'] .fault").wait_for()
     dialog.get_by_label("Quiet from").fill("")
     dialog.get_by_label("Name").fill("night desk")
-    dialog.get_by_label("What belongs together").select_option("query")
+    dialog.get_by_label("Related alerts").select_option("query")
     dialog.get_by_label("Within minutes").fill("10")
     shot(site, "channel-form")
     dialog.get_by_role("button", name="Save channel").click()

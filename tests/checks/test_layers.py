@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from engine.families import FAMILIES
+
 ENGINE = Path(__file__).resolve().parents[2] / "engine"
 FILES = sorted(path for path in ENGINE.rglob("*.py"))
 SPARK = [path for path in FILES if path.parent.name == "runtime" and path.name.startswith(("spark", "executors"))]
-PACKAGES = ("border_monitoring", "event_calculus", "constraint_queries", "motion_patterns", "complex_events", "occupancy", "encounter", "arrival")
+PACKAGES = {family.package.rpartition(".")[2] for family in FAMILIES.values()}
 OPERATORS = [path for path in FILES if path.parent.name in PACKAGES]
 OUTSIDE = {"random", "secrets", "time", "datetime", "socket", "subprocess", "requests", "urllib", "http", "threading", "pickle", "logging"}
 
@@ -60,6 +62,7 @@ def test_imports_name_modules_in_full() -> None:
 
 def test_the_layer_checks_see_imports() -> None:
     assert len(FILES) > 30
+    assert {path.parent.name for path in OPERATORS} == PACKAGES and len(PACKAGES) > 5
     assert any(path.name == "operator.py" for path in OPERATORS)
     assert SPARK
 

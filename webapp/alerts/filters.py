@@ -17,7 +17,8 @@ NOBODY = "nobody"
 
 
 class AlertFilter(django_filters.FilterSet):  # type: ignore[misc]
-    """`?search=&feed=city&query=3&region=5&state=new&state=seen&severity=high&kind=in&entity=car-1&assignee=me&over=true&from=&to=&opened_from=&opened_to=`."""
+    """`?search=&feed=city&query=3&region=5&state=new&state=seen&severity=high&kind=in`
+    `&entity=car-1&assignee=me&over=true&from=&to=&opened_from=&opened_to=`."""
 
     search = django_filters.CharFilter(
         method="of_words", max_length=LONGEST_SEARCH, help_text="Words, each in the query's name, the kind or an entity."

@@ -184,7 +184,7 @@ def _check_rule(mute: Mute) -> None:
     if mute.window_until is None or not timedelta() < mute.window_until - mute.window_from <= LONGEST_WINDOW:
         raise refuse("/until", Message("A window that repeats ends after its beginning and lasts at most 7 days."))
     if mute.window_from < timezone.now() - LONGEST_AGO:
-        raise refuse("/starts_at", Message("What repeats begins at most {days} days ago.", days=LONGEST_AGO.days))
+        raise refuse("/starts_at", Message("A repeating mute must begin within the last {days} days.", days=LONGEST_AGO.days))
     text = mute.rule.removeprefix("RRULE:")
     parts = dict(part.split("=", 1) for part in text.split(";")) if RULE.fullmatch(mute.rule) else {}
     if parts.get("FREQ") not in FREQUENCIES or not parts.keys() <= RULE_PARTS:

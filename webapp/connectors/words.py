@@ -34,12 +34,12 @@ TEXTS = (
     gettext_noop("Connection to the brokers"),
     gettext_noop(
         "Each change of an answer at least once (quality 1), in the order in which it was stored, even when a process dies. The last message of each "
-        "topic is the answer as it is stored; an empty one says that it was retracted. Subscribers that were away get what their own "
+        "topic is the answer as it is stored; an empty one says that it was withdrawn. Subscribers that were away get what their own "
         "session keeps."
     ),
     gettext_noop(
         "Each change of an answer at least once, in the order in which it was stored, even when a process dies. The last record of each key is the "
-        "answer as it is stored; one without a value says that it was retracted."
+        "answer as it is stored; one without a value says that it was withdrawn."
     ),
     gettext_noop("Empty: none. Each message goes to only one of the subscribers that name the same group."),
     gettext_noop("Empty: the first line of each message names them."),
@@ -103,7 +103,7 @@ TEXTS = (
     gettext_noop("host:9092, separated by commas."),
     gettext_noop("not encrypted, with user and password"),
     gettext_noop("not encrypted, without log-in"),
-    gettext_noop("vedette/yard: each answer is a message of vedette/yard/ID. An empty message retracts it."),
+    gettext_noop("vedette/yard: each answer is a message of vedette/yard/ID. An empty message withdraws it."),
     gettext_noop("what changes from now on"),
     gettext_noop("what comes from now on"),
 )

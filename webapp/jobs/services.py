@@ -45,7 +45,7 @@ def job_remove(*, job: Job) -> None:
     """Removes a team's job. Raises Refused while it has feeds, or runs."""
     job = Job.objects.select_for_update().get(pk=job.pk)
     if job.name == DEFAULT_JOB or job.heads.exists() or job.observed_state != ObservedState.STOPPED:
-        raise InUse([Fault("", Message("A job that is removed is a team's, is stopped, and has no feeds: give its feeds to another one first."))])
+        raise InUse([Fault("", Message("Only a team's stopped job without feeds can be removed: give its feeds to another one first."))])
     job.delete()
 
 

@@ -44,7 +44,7 @@ class ShareSerializer(serializers.ModelSerializer[SharedView]):
     def validate_expires_at(self, moment: Any) -> Any:
         now = timezone.now()
         if not now < moment <= now + timedelta(days=settings.SHARE_DAYS):
-            raise serializers.ValidationError(Message("A link ends in the future, {days} days from now at the latest.", days=settings.SHARE_DAYS))
+            raise serializers.ValidationError(Message("The end must be in the future, at most {days} days from now.", days=settings.SHARE_DAYS))
         return moment
 
 

@@ -13,7 +13,8 @@ class NumbersFilter(django_filters.BaseInFilter, django_filters.NumberFilter):  
 
 
 class QueryFilter(django_filters.FilterSet):  # type: ignore[misc]
-    """`?id=3,7&feed=city&family=border&enabled=true&folder=Harbour/Night&tag=weekly&mine=true&search=garage`."""
+    """`?id=3,7&feed=city&family=border&enabled=true&folder=Harbour/Night`
+    `&tag=weekly&mine=true&search=garage`."""
 
     id = NumbersFilter(field_name="id", lookup_expr="in", help_text="Those of these numbers that there are.")
     feed = django_filters.CharFilter(field_name="feed__name")

@@ -35,7 +35,7 @@ def progress(*, log_root: str, feed: dict[str, Any], specification: Any, entity:
         request,
         seconds=SECONDS,
         too_long=Message("It took more than {seconds} seconds to read what the windows reach: choose shorter ones.", seconds=f"{SECONDS:g}"),
-        broke_off=Message("What the windows reach needs too much memory: choose shorter ones."),
+        broke_off=Message("These windows need too much memory: choose shorter ones."),
     )
     return cast("ProgressAnswer", answer)
 

@@ -79,7 +79,7 @@ KINDS = (
         "Kafka: answers to a topic",
         (BROKERS, TOPIC, *WANTED, *CONNECTION),
         "Each change of an answer at least once, in the order in which it was stored, even when a process dies. "
-        "The last record of each key is the answer as it is stored; one without a value says that it was retracted.",
+        "The last record of each key is the answer as it is stored; one without a value says that it was withdrawn.",
         KafkaSink,
         check=check,
     ),

@@ -103,14 +103,14 @@ KINDS = (
         (
             HOST,
             PORT,
-            Field("topic", "Topic", required=True, hint="vedette/yard: each answer is a message of vedette/yard/ID. An empty message retracts it."),
+            Field("topic", "Topic", required=True, hint="vedette/yard: each answer is a message of vedette/yard/ID. An empty message withdraws it."),
             *WANTED,
             Field("retained", "The broker keeps the last message of each answer", FieldType.BOOLEAN, False, hint="Later subscribers get them."),
             VERSION,
             *ACCESS,
         ),
         "Each change of an answer at least once (quality 1), in the order in which it was stored, even when a process dies. "
-        "The last message of each topic is the answer as it is stored; an empty one says that it was retracted. "
+        "The last message of each topic is the answer as it is stored; an empty one says that it was withdrawn. "
         "Subscribers that were away get what their own session keeps.",
         MqttSink,
         check=check,

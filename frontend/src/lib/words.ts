@@ -39,7 +39,7 @@ const REASONS: Record<string, string> = {
   t_out_of_range: t("Time out of range"),
   not_finite: t("Not a finite number"),
   out_of_range: t("Place out of range"),
-  half_position: t("Half a place"),
+  half_position: t("Incomplete position"),
   ends_before_start: t("Ends before it begins"),
   reserved_event: t("Reserved name of an event"),
   future: t("Too far in the future"),

@@ -86,7 +86,7 @@ function show(): void {
         h(
           "tr",
           {},
-          ...[t("When"), t("Who, from where"), t("What"), t("To which object"), t("Outcome")].map((text) =>
+          ...[t("When"), t("User and address"), t("What"), t("To which object"), t("Outcome")].map((text) =>
             h("th", { scope: "col" }, text),
           ),
         ),

@@ -196,7 +196,7 @@ function showNotes(all: readonly Note[]): void {
     rows: 2,
     "aria-label": t("Note"),
     maxlength: 4000,
-    placeholder: t("What others should know"),
+    placeholder: t("Note for others"),
   });
   const change = async (work: Promise<unknown>): Promise<void> => {
     try {

@@ -46,7 +46,7 @@ const wanted = new URLSearchParams(location.search);
 /** `?into=NAME`: the file is loaded into an existing feed. */
 const into = wanted.get("into");
 const target = shell.feeds.find(({ name }) => name === into) ?? null;
-const body = pageFrame(shell.root, target === null ? t("New feed") : t("A file into {title}", { title: target.title || target.name }), [
+const body = pageFrame(shell.root, target === null ? t("New feed") : t("Add a file to {title}", { title: target.title || target.name }), [
   ...(target !== null || !mayOperate(shell.me) ? [] : [newWithoutFile()]),
   linkButton(t("Feeds"), "/feeds/", "arrow-left"),
 ]);
@@ -113,7 +113,7 @@ function onTheWay(rows: readonly Upload[]): HTMLElement | null {
   return h(
     "section",
     { class: "panel panel-body stack wizard-load" },
-    h("h2", { class: "section-title" }, t("Files on their way")),
+    h("h2", { class: "section-title" }, t("Uploads in progress")),
     h("ul", { class: "stack" }, ...items),
   );
 }
@@ -289,7 +289,7 @@ function fileSettings(name: string, time: TimeUnit): Settings {
     ...loading(t("Load the file into the feed")),
     show: (found) => {
       const lines = differences(found, moment);
-      replace(list, ...(lines.length === 0 ? [t("All of it.")] : lines).map((line) => h("li", {}, line)));
+      replace(list, ...(lines.length === 0 ? [t("The whole file.")] : lines).map((line) => h("li", {}, line)));
     },
     body: () => ({ into: name }),
   };

@@ -189,6 +189,10 @@ class RegionsPage {
     return confirmDanger(t("Discard what you have drawn?"), t("It is not saved."), t("Discard"));
   }
 
+  private isAt(row: RegionRow): boolean {
+    return this.draft === null && this.current?.id === row.id;
+  }
+
   private select(row: RegionRow | null): void {
     this.current = row;
     this.draft = null;
@@ -269,7 +273,7 @@ class RegionsPage {
             { class: "small" },
             h("div", { class: "section-title" }, t("Used by")),
             h("ul", { class: "stack-tight" }, ...usedBy.map((one) => h("li", {}, h("a", { href: `/queries/${one.id}` }, one.name)))),
-            h("p", { class: "hint" }, t("Saving another shape makes new versions of these queries.")),
+            h("p", { class: "hint" }, t("If you change the shape, these queries get new versions.")),
           ),
       h(
         "div",
@@ -306,9 +310,12 @@ class RegionsPage {
     try {
       const saved = this.current === null ? await post("regions/", body, regionParser) : await this.changed(this.current, body);
       if (saved === null) return;
+      this.draft = null;
+      this.current = saved;
       toast(t("“{name}” is saved.", { name: saved.name }), "good");
       await this.load();
-      this.select(this.rows.find((row) => row.id === saved.id) ?? null);
+      // Not if something else was begun meanwhile.
+      if (this.isAt(saved)) this.select(this.rows.find((row) => row.id === saved.id) ?? null);
     } catch (error) {
       if (error instanceof ApiError && error.status === 400) {
         this.card.querySelector("details")?.setAttribute("open", "");

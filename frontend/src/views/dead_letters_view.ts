@@ -75,7 +75,7 @@ export async function showDeadLetters(feed: FeedStatus, zone: Zone): Promise<voi
         late > 0 ? t("{late} of them too late to count", { late: formatNumber(late) }) : "",
         wrong > 0 ? t("{wrong} still wrong", { wrong: formatNumber(wrong) }) : "",
         refused > 0 ? t("{refused} refused by the feed's clock", { refused: formatNumber(refused) }) : "",
-        left > 0 ? t("{left} left: send again", { left: formatNumber(left) }) : "",
+        left > 0 ? t("{left} remaining: send again", { left: formatNumber(left) }) : "",
       ].filter((part) => part !== "");
       showResult(`${parts.join(", ")}.${problems[0] === undefined ? "" : ` ${capitalised(problems[0].detail)}.`}`, sent > 0);
       // What was typed is kept until it is right.

@@ -58,7 +58,7 @@ export class TimingFields {
       { class: "stack", "data-pointer": "/zone" },
       h("legend", { class: "label" }, t("When messages come")),
       h("div", { class: "row row-fields" }, field("digest", t("Messages"), this.digest), at),
-      h("div", { class: "row row-fields" }, field("group_by", t("What belongs together"), this.group), minutes),
+      h("div", { class: "row row-fields" }, field("group_by", t("Related alerts"), this.group), minutes),
       h("p", { class: "hint" }, t("The first of a group is sent immediately, the others together.")),
       h(
         "div",

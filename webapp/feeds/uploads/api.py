@@ -160,7 +160,7 @@ class UploadView(OwnedView):
         if not (offset.isascii() and offset.isdigit()):
             raise refuse("", Message("Upload-Offset says where the bytes belong."))
         if len(data) > PART_BYTES:
-            return _answer(413, [Fault("", Message("A request brings at most {most} bytes.", most=PART_BYTES))])
+            return _answer(413, [Fault("", Message("A request may have at most {most} bytes.", most=PART_BYTES))])
         try:
             there = store.upload_append(upload=upload, offset=int(offset), data=data)
         except store.WrongOffset as error:

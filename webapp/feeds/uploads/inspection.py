@@ -175,5 +175,5 @@ def _read(answer: Mapping[str, Any], reading: Reading) -> Piece:
         for reason, count in answer["more"].items():
             dead += [DeadLetter(Reason(reason), Message("one of many rows of the file"))] * count
     except ValueError as error:
-        raise refuse("/file", Message("A piece of the file cannot be taken: {error}", error=error)) from error
+        raise refuse("/file", Message("A part of the file cannot be stored: {error}", error=error)) from error
     return Piece(rows, answer["read"], lambda: dead)

@@ -83,7 +83,7 @@ def upload_append(*, upload: Upload, offset: int, data: bytes) -> int:
         if there != offset:
             raise WrongOffset(Message("{there} bytes are there.", there=there))
         if there + len(data) > upload.size:
-            raise refuse("", Message("More bytes came than were announced."))
+            raise refuse("", Message("The upload is larger than announced."))
         file.write(data)
         file.flush()
         os.fsync(file.fileno())

@@ -10,7 +10,7 @@ export const occupancy: Family = {
   isDeriving: false,
   // The query decides which extreme it is.
   measure: (number, { count }) => [
-    Array.isArray(count) && count[0] === "<=" ? t("Fewest at once") : t("Most at once"),
+    Array.isArray(count) && count[0] === "<=" ? t("Minimum at once") : t("Most at once"),
     formatNumber(number),
   ],
   moment: null,

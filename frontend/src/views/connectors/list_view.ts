@@ -73,7 +73,7 @@ function connectorRow(one: Connector, kinds: readonly ConnectorKind[], feed: Fee
   };
   const ago = one.last_message_at === null ? null : formatAgo(one.last_message_at, Date.now());
   const counts = counted(one, kind?.direction ?? "in", ago);
-  const left = kind?.direction === "out" ? t("Messages already sent are not affected.") : t("The rows that it brought stay.");
+  const left = kind?.direction === "out" ? t("Messages already sent are not affected.") : t("The rows that it stored are kept.");
   const actions = one.editable
     ? [
         button(one.enabled ? t("Switch off") : t("Switch on"), {

@@ -162,7 +162,7 @@ class CalculusEditor implements FamilyEditor {
     const onChange = (): void => this.change({ window: this.window.value(), step: this.step.value() });
     this.window = new DurationField({
       id: "calculus-window",
-      label: t("It remembers"),
+      label: t("Window length"),
       time,
       value: this.entries.window,
       pointer: "/window",
@@ -171,7 +171,7 @@ class CalculusEditor implements FamilyEditor {
     });
     this.step = new DurationField({
       id: "calculus-step",
-      label: t("It decides every"),
+      label: t("Evaluate every"),
       time,
       value: this.entries.step,
       pointer: "/step",
@@ -221,7 +221,10 @@ class CalculusEditor implements FamilyEditor {
         ),
       );
     });
-    replace(this.outputs, ...(boxes.length > 0 ? boxes : [h("p", { class: "small muted" }, t("What rules define can be chosen here."))]));
+    replace(
+      this.outputs,
+      ...(boxes.length > 0 ? boxes : [h("p", { class: "small muted" }, t("Fluents and events that rules define can be chosen here."))]),
+    );
   }
 
   /** The names of regions in the text: each is one of `areas`, or a stored region of that name. */

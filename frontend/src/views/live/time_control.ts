@@ -267,8 +267,19 @@ export class TimeControl {
       );
       return;
     }
+    this.sayIfElsewhere(found);
     this.seek(found);
     this.whenField.blur();
+  }
+
+  /** An instant without data is not gone to, but the nearest that has some. */
+  private sayIfElsewhere(t0: number): void {
+    const { feed, zone, clock } = this.model;
+    if (t0 < clock.earliest) {
+      toast(t("The first rows are of {moment}: nothing older is kept.", { moment: formatMoment(clock.earliest, feed.time, zone) }));
+    } else if (t0 > clock.present) {
+      toast(t("That is in the future: the present is shown."));
+    }
   }
 
   private showWhen(): void {

@@ -42,7 +42,7 @@ export class AlertsView {
     const enabled = h("input", { type: "checkbox", checked: this.isEnabled });
     enabled.addEventListener("change", () => (this.isEnabled = enabled.checked));
     this.element = section(
-      t("Whom does it alert?"),
+      t("Who is alerted?"),
       h("div", { "data-pointer": "/alert_kinds" }, this.kindList),
       h("span", { class: "hint" }, t("What is over, or already holds, when the query begins is among its answers but opens no alert.")),
       h("div", { class: "field" }, h("span", { class: "label" }, t("Severity of its alerts")), this.severities()),

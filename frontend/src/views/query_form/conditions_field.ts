@@ -19,7 +19,7 @@ export interface ConditionsOptions {
   onChange: () => void;
 }
 
-const TEXTS = { none: t("Every event counts."), some: t("Only events count that meet all of these.") };
+const TEXTS = { none: t("Every event counts."), some: t("Only events that meet all of these count.") };
 const SIGNS: Record<string, string> = { "!=": "≠", "<=": "≤", ">=": "≥", in: t("is one of") };
 
 export class ConditionsField {

@@ -42,7 +42,7 @@ export class FilingView {
     });
     for (const input of [this.folder, this.tags]) input.addEventListener("focus", () => void this.load());
     this.element = section(
-      t("Where is it filed?"),
+      t("Folder and tags"),
       h(
         "div",
         { class: "pair" },

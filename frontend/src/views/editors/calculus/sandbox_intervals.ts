@@ -29,7 +29,7 @@ export function spanText(lane: Lane, { start, end }: SandboxInterval, { time, zo
 
 /** The rules that began and ended an interval, and why. */
 export function edgesOf(lane: Lane, { began, ended, end }: SandboxInterval, context: IntervalContext): HTMLElement[] {
-  const source = lane.kind === "input" ? t("the feed's rows") : t("the state at the beginning of the stretch");
+  const source = lane.kind === "input" ? t("the feed's rows") : t("the initial state of this period");
   const edge = (title: string, cause: Edge): HTMLElement => {
     const rule = cause === null ? undefined : context.rules[cause.rule];
     if (cause === null || rule === undefined)

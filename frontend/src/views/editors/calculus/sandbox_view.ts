@@ -185,7 +185,7 @@ export class SandboxView {
   private nowhere(): void {
     this.answer = null;
     this.tools.hidden = true;
-    replace(this.body, empty("clock", t("Which stretch?"), t("Give it two moments, the earlier one first.")));
+    replace(this.body, empty("clock", t("Which period?"), t("Give it two moments, the earlier one first.")));
   }
 
   private failed(error: unknown): void {
@@ -322,7 +322,7 @@ export class SandboxView {
       return empty("history", t("No events in this stretch"), t("The feed’s history does not reach it, or holds it no longer."));
     return empty(
       "history",
-      t("Nothing held in this stretch"),
+      t("Nothing holds in this period"),
       absentWords(answer) ?? t("No rule began anything in this time. Look further back, or make the thresholds wider."),
     );
   }

@@ -25,7 +25,7 @@ export class StretchField {
     );
     this.select = h(
       "select",
-      { class: "select select-sm", id: "sandbox-stretch", "aria-label": t("Which stretch"), onChange: () => this.show() },
+      { class: "select select-sm", id: "sandbox-stretch", "aria-label": t("Period"), onChange: () => this.show() },
       ...last,
       h("option", { value: OTHER }, t("from … to …")),
     );

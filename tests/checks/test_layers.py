@@ -159,14 +159,31 @@ OPEN_BESIDE = {
     "detections": {"changes", "evidence", "partitions"},
 }  # fmt: skip
 """Public modules besides OPEN. All other modules are private to their app."""
+OPEN_TO_PAGES = {
+    "accounts": {"audit_log", "authentication"},
+    "feeds": {"client", "exchange", "of_feed", "plan"},
+    "detections": {"removal"},
+    "connectors": {"facts", "rows"},
+    "supervisor": {"measures"},
+}
+"""What pages use of other apps besides. A page may also use pages of other apps."""
+
+
+def used_by_others(app: str, *, pages: bool) -> set[str]:
+    """The modules of `app` that pages of other apps import (its pages left out), or all others."""
+    modules = {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in files_of(app) if not (pages and is_page(path))}
+    users = [path for other in APPS if other != app for path in files_of(other) if is_page(path) == pages]
+    return {name.removeprefix(f"webapp.{app}.") for path in users for name in modules_of_webapp(path) & modules}
 
 
 @pytest.mark.parametrize("app", APPS)
 def test_apps_import_only_the_public_modules_of_other_apps(app: str) -> None:
-    modules = {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in files_of(app)}
-    users = [path for other in APPS if other != app for path in files_of(other) if not is_page(path)]
-    used = {name.removeprefix(f"webapp.{app}.") for path in users for name in modules_of_webapp(path) & modules}
-    assert used - OPEN == OPEN_BESIDE.get(app, set())
+    assert used_by_others(app, pages=False) - OPEN == OPEN_BESIDE.get(app, set())
+
+
+@pytest.mark.parametrize("app", APPS)
+def test_pages_import_only_the_public_modules_and_pages_of_other_apps(app: str) -> None:
+    assert used_by_others(app, pages=True) - OPEN - OPEN_BESIDE.get(app, set()) == OPEN_TO_PAGES.get(app, set())
 
 
 def test_pages_are_imported_by_pages_only() -> None:

@@ -5,7 +5,8 @@ There is no closed form. Edges are cut into pieces of at most half a degree; for
 pieces are narrowed by chords through the Earth (bounds first, then a search for the nearest
 place on each piece that remains), and the geodesic distance is measured at the nearest places
 of the three best pieces. Tolerance: the result is never less than the true distance, and at
-most 1 mm + 1e-7 of it more up to 5,000 km, 1e-6 of it beyond.
+most 1 mm + 1e-7 of it more up to 5,000 km. Beyond, chords do not order places as geodesics do:
+2.6e-6 of it more has been seen.
 """
 
 from __future__ import annotations

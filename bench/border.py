@@ -25,12 +25,12 @@ from bench import Figure, Layer, Row, Size, compared
 from bench.border_baselines import CellLists, RegionSegments, heap_timers, naive, tree_bulk, tree_passes
 from bench.border_worlds import FEED, ONE, WORLDS, Moves, many_ranges, mixed_queries, moves, skewed, squares, stars, stream_batches, write_log
 from engine.border_monitoring.borders import Borders, build_borders
-from engine.border_monitoring.bounds import Bounds, Crossed, MoveColumns, bound_crossings, build_bounds, rows_of
-from engine.border_monitoring.moves import PASS, Met, border_meetings
+from engine.border_monitoring.bounds import Bounds, CrossingBuffers, MoveColumns, bound_crossings, build_bounds, rows_of
+from engine.border_monitoring.moves import PASS, MeetingBuffers, border_meetings
 from engine.border_monitoring.operator import BorderOperator
 from engine.border_monitoring.shapes import Polygon, Rectangle, edges_of
 from engine.border_monitoring.structures import wide_from
-from engine.border_monitoring.transitions import Events, Groups, Waiting
+from engine.border_monitoring.transitions import BorderEvents, Groups, WaitingEvents
 from engine.border_monitoring.tuples import LastTuples, advance
 from engine.model.batch import Batch, EntityDictionary
 from engine.model.feed import ColumnType, Crs, Feed, TimeUnit
@@ -107,7 +107,7 @@ def _numbers(begin: int, columns: tuple[np.ndarray, ...]) -> np.ndarray:
 def by_bounds(index: Bounds, given: Moves) -> Callable[[], Answers]:
     """Methods that find many answers a tuple write them to used memory, as the product does."""
     known, work, batches = np.ones(BATCH, np.bool_), np.zeros(4, np.int64), _batches(given)
-    places = [Crossed() for _ in batches]
+    places = [CrossingBuffers() for _ in batches]
     return lambda: [
         (s.start, bound_crossings(index, MoveColumns(given.before[s], given.after[s], known[: s.stop - s.start]), work, crossed))
         for s, crossed in zip(batches, places, strict=True)
@@ -116,7 +116,7 @@ def by_bounds(index: Bounds, given: Moves) -> Callable[[], Answers]:
 
 def by_borders(index: Borders, given: Moves) -> Callable[[], Answers]:
     known, work, batches = np.ones(BATCH, np.bool_), np.zeros(4, np.int64), _batches(given)
-    places = [Met() for _ in batches]
+    places = [MeetingBuffers() for _ in batches]
     return lambda: [
         (s.start, border_meetings(index, MoveColumns(given.before[s], given.after[s], known[: s.stop - s.start]), work, met))
         for s, met in zip(batches, places, strict=True)
@@ -177,7 +177,7 @@ def _ranges(
     row = measured(title, given, by_bounds(index, given), methods, figure=figure, x=x)
     work = np.zeros(4, np.int64)
     columns = MoveColumns(given.before, given.after, np.ones(len(given.before), np.bool_))
-    _, found = bound_crossings(index, columns, work, Crossed())
+    _, found = bound_crossings(index, columns, work, CrossingBuffers())
     row = replace(row, facts={**row.facts, "processing efficiency %": round(100 * len(found) / max(int(work[1]), 1), 1)})
     if promised:
         row = sampled(row, given, lambda some: by_bounds(index, some), {"all queries": lambda some: naive(some.before, some.after, low, high)}, 2000)
@@ -200,7 +200,7 @@ def _streams(n: int, streams: int) -> Row:
     high = low + 1e-3 * ONE
     index, cells = build_bounds(low, high), CellLists(low, high, ONE, 2000)
     given = moves(rng, streams, 4, ONE, np.full(streams, ONE * 1e-4), 1)
-    last, entity, seq, crossed = LastTuples.empty(1), given.stream.astype(np.int32), np.arange(len(given.before)), Crossed()
+    last, entity, seq, crossed = LastTuples.empty(1), given.stream.astype(np.int32), np.arange(len(given.before)), CrossingBuffers()
 
     def ours() -> Answers:
         last.reserve(streams)
@@ -337,7 +337,7 @@ def _timers(m: int, span: int, words: str, *, promised: bool) -> Row:
     columns = (group, entity, inward, t, t, places, places)
 
     def rings() -> list[np.ndarray]:
-        waiting, fired = Waiting.empty(50), []
+        waiting, fired = WaitingEvents.empty(50), []
         for begin in range(0, m, BATCH):
             batch = tuple(column[begin : begin + BATCH] for column in columns)
             waiting.reserve(len(batch[0]))
@@ -354,10 +354,10 @@ def _timers(m: int, span: int, words: str, *, promised: bool) -> Row:
     return Row(f"timers: {m:,}, 50 bounds, {words}", Layer.KERNEL, each["ours"], "ns/timer", {"heap": each["heap"]}, promise, limit=limit)
 
 
-def _decided(waiting: Waiting, events: tuple[np.ndarray, ...], watermark: int, within: np.ndarray) -> np.ndarray:
+def _decided(waiting: WaitingEvents, events: tuple[np.ndarray, ...], watermark: int, within: np.ndarray) -> np.ndarray:
     """The keys (group << 32 | entity) of the stays that are over."""
     groups = Groups(within, np.arange(len(within), dtype=np.int32), np.full(len(within), 4, np.int8), within)
-    found = waiting.decide(Events(*events), watermark, groups)  # type: ignore[call-arg]
+    found = waiting.decide(BorderEvents(*events), watermark, groups)  # type: ignore[call-arg]
     return found[0].copy()  # type: ignore[no-any-return]
 
 
@@ -384,7 +384,7 @@ def _garages(vehicles: int, garages: int, *, promised: bool) -> Row:
     groups = Groups(within, np.zeros(garages, np.int32), np.full(garages, 15, np.int8), within[:1])
 
     def run() -> tuple[float, int, int]:
-        last, waiting, met = LastTuples.empty(2), Waiting.empty(1), Met()
+        last, waiting, met = LastTuples.empty(2), WaitingEvents.empty(1), MeetingBuffers()
         last.reserve(vehicles)
         work, events, answer_count = np.zeros(4, np.int64), 0, 0
         begin = time.thread_time()
@@ -393,7 +393,7 @@ def _garages(vehicles: int, garages: int, *, promised: bool) -> Row:
             before, _, _, known = advance(entity, place, t, seq, last.values, last.t, last.seq)
             moved, region, code, _ = border_meetings(index, MoveColumns(before, place, known), work, met)
             waiting.reserve(len(moved))
-            crossed = Events(region, entity[moved], code, t[moved], seq[moved], place[moved, 0], place[moved, 1])
+            crossed = BorderEvents(region, entity[moved], code, t[moved], seq[moved], place[moved, 0], place[moved, 1])
             found = waiting.decide(crossed, 30_000 * k, groups)
             events, answer_count = events + len(moved), answer_count + len(found[0])
         return time.thread_time() - begin, events, answer_count
@@ -488,11 +488,11 @@ def registration(quick: bool) -> Iterator[Row]:
     begin = time.thread_time()
     running = Evaluator.start(feed, queries[:n])
     again = 1000 * (time.thread_time() - begin)
-    running.register(queries[: n + 1], running.beside(queries[n : n + 1]))
+    running.register(queries[: n + 1], running.side_evaluator(queries[n : n + 1]))
     lists = {"1 added": queries[: n + 2], "100 added": queries[: n + 102], "1 removed": queries[1 : n + 102], "100 removed": queries[101 : n + 102]}
     have = n + 1
     for words, wanted in lists.items():
-        side = running.beside(wanted[have:]) if len(wanted) > have else None
+        side = running.side_evaluator(wanted[have:]) if len(wanted) > have else None
         begin = time.thread_time()
         running.register(wanted, side)
         spent = 1000 * (time.thread_time() - begin)

@@ -20,7 +20,7 @@ from engine.complex_events import pattern as tree
 from engine.complex_events.history import SHIFT, History, append, slot_with_room
 from engine.complex_events.pattern import Pattern, nodes
 from engine.complex_events.plan import CompositeIndex
-from engine.complex_events.query_search import DETECTED, EVENT, GIVEN_UP, SEARCHED, Detections, Events, Scratch, search_query
+from engine.complex_events.query_search import DETECTED, EVENT, GIVEN_UP, SEARCHED, Detections, InstanceEvents, SearchBuffers, search_query
 from engine.complex_events.requirements import longest
 from engine.complex_events.search import BOTH, EITHER, FAR, KIND, LAST_TRIGGER, NONE, PRIMITIVE, SEQUENCE, TRIGGER, Int, Ints
 from engine.index.compiled import kernel
@@ -154,7 +154,9 @@ def every_leaf(index: CompositeIndex) -> EveryLeaf:
 
 
 @kernel()
-def advance_every_leaf(tables, history: History, events: Events, work: Scratch, leaves: EveryLeaf, out: Detections, counters: Ints) -> int:  # type: ignore[no-untyped-def]
+def advance_every_leaf(
+    tables, history: History, events: InstanceEvents, work: SearchBuffers, leaves: EveryLeaf, out: Detections, counters: Ints
+) -> int:  # type: ignore[no-untyped-def]
     """Takes all events; the number of those that were evaluated. `history`
     and `out` must have room."""
     width = leaves.width[0]

@@ -21,7 +21,7 @@ import pyarrow as pa
 from engine.complex_events.cells import Cells as ClassesOfCells
 from engine.complex_events.operator import CompositeOperator, events_of
 from engine.complex_events.plan import CompositeIndex
-from engine.complex_events.query_search import Events
+from engine.complex_events.query_search import InstanceEvents
 from engine.model.batch import Batch, EntityDictionary
 from engine.model.feed import ColumnType, Crs, Feed, TimeUnit
 from engine.operator import RegisteredQuery
@@ -119,7 +119,7 @@ class Stream:
     the watermark after them)."""
 
     index: CompositeIndex
-    batches: list[tuple[Events, int]]
+    batches: list[tuple[InstanceEvents, int]]
 
 
 def prepared(index: CompositeIndex, rows: pa.RecordBatch, batch_rows: int) -> Stream:

@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from bench.constraint_baselines import Columns, all_located
 from engine.constraint_queries.operator import ConstraintOperator, search_batch
-from engine.constraint_queries.pairs import Events, Ints
+from engine.constraint_queries.pairs import ConstraintEvents, Ints
 from engine.constraint_queries.plan import ConstraintIndex
 from engine.constraint_queries.ranges import passing_events
-from engine.constraint_queries.store import Store
+from engine.constraint_queries.store import EventStore
 from engine.model.batch import Batch, EntityDictionary
 from engine.model.feed import ColumnType, Crs, Feed, TimeUnit
 from engine.operator import RegisteredQuery
@@ -149,7 +149,7 @@ class Kernel:
 
     def __init__(self, documents: Sequence[Mapping[str, Any]], feed: Feed) -> None:
         self.index = compiled(documents, feed)
-        self.store = Store(self.index.graphs, self.index.slots)
+        self.store = EventStore(self.index.graphs, self.index.slots)
 
     def columns(self, table: pa.Table) -> Columns:
         t, x, y = (np.array(table.column(name)) for name in ("t", "x", "y"))
@@ -169,7 +169,7 @@ class Kernel:
             kept = np.flatnonzero(used)
             place = np.stack([part.x[kept], part.y[kept], np.zeros(len(kept))])
             none = np.empty((0, len(kept)), np.int64), np.empty((0, len(kept)))
-            events = Events(part.t[kept], begin + kept, np.zeros(len(kept), np.int32), place[0], place[1], place, *none)
+            events = ConstraintEvents(part.t[kept], begin + kept, np.zeros(len(kept), np.int32), place[0], place[1], place, *none)
             for query, members in search_batch(self.index, self.store, events, (np.cumsum(used) - 1)[rows], queries, bits):
                 first = self.index.graphs.variables
                 ends = np.cumsum(np.diff(first)[query])

@@ -33,7 +33,7 @@ from engine.model.batch import Batch, EntityDictionary
 from engine.model.feed import Crs, Feed, TimeUnit
 from engine.motion_patterns.batch_cache import BatchCache
 from engine.motion_patterns.operator import MotionOperator
-from engine.motion_patterns.structure import Work
+from engine.motion_patterns.structure import WorkCounters
 from engine.operator import RegisteredQuery
 from engine.specification import check
 
@@ -383,17 +383,17 @@ def measured(objects: int, documents: list[dict[str, Any]], shuffled: bool = Fal
     """
     kernel, ours, ring = Kernel(documents, objects), Ours(documents), Ring(objects, documents)
     times: dict[str, list[float]] = {"kernel": [], "operator": [], "rescan": []}
-    initial_ms, initially, counts = 0.0, Work(), []
+    initial_ms, initially, counts = 0.0, WorkCounters(), []
     for round_, (x, y, batch) in enumerate(batches(objects, HISTORY + EVERY * ROUNDS, shuffled)):
         newest = (round_ + 1) * EVERY
         batch.t, batch.seq, batch.x, batch.y, batch.entity  # noqa: B018 - the columns are there before the clock runs, for all
-        before = Work(**vars(ours.state.work))
+        before = WorkCounters(**vars(ours.state.work))
         ring.take(x, y)
         kernel_ms, _ = passed(partial(kernel.take, batch, newest))
         operator_ms, _ = passed(partial(ours.take, batch, newest))
         if newest <= HISTORY:
             initial_ms += operator_ms
-            initially = Work(**vars(ours.state.work))
+            initially = WorkCounters(**vars(ours.state.work))
             continue
         rescan_ms, expected = passed(ring.answer)
         times["rescan"].append(rescan_ms)
@@ -424,6 +424,6 @@ def passed(run: Callable[[], T]) -> tuple[float, T]:
     return 1000 * (time.thread_time() - begin), found
 
 
-def moved(work: Work) -> int:
+def moved(work: WorkCounters) -> int:
     """Index points that entered or left a window."""
     return work.positive_updates + work.negative_updates

@@ -251,7 +251,10 @@ def _written(t: int) -> str:
 
 def _report(name: str, values: list[float], limit: float | None = None) -> None:
     ordered = sorted(values)
-    at = lambda share: ordered[min(len(ordered) - 1, int(len(ordered) * share))]  # noqa: E731
+
+    def at(share: float) -> float:
+        return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
+
     over = "" if limit is None else f"; {sum(value > limit for value in values)} longer than {limit:g} ms"
     print(f"{name}: {len(values)} times, p50 {at(0.5):.0f} ms, p95 {at(0.95):.0f} ms, greatest {ordered[-1]:.0f} ms{over}", flush=True)
 

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +60,9 @@ def _moving(title: str, document: dict[str, Any]) -> Workload:
         for table in world(OBJECTS, INSTANTS).batches(PLANE):
             log.append(table.drop_columns([SEQ, CLOCK]))
 
-    queries: Callable[[], list[RegisteredQuery]] = lambda: [RegisteredQuery("0", 1, check({**document, "version": 1}, PLANE))]  # noqa: E731
+    def queries() -> list[RegisteredQuery]:
+        return [RegisteredQuery("0", 1, check({**document, "version": 1}, PLANE))]
+
     return Workload(title, PLANE, queries, write, OBJECTS * INSTANTS)
 
 

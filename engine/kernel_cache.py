@@ -57,7 +57,7 @@ class NamedFolder(UserProvidedCacheLocator):
         return source_stamp(self._py_file)
 
 
-class BesideSource(InTreeCacheLocator):
+class InSourceFolder(InTreeCacheLocator):
     """In `__pycache__`, beside the kernel's own file."""
 
     def get_source_stamp(self) -> str:

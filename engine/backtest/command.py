@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from engine.backtest.documents import Stop
+from engine.backtest.documents import RunAborted
 from engine.backtest.evaluation import backtest
 from engine.model.feed import LARGEST_TIME
 
@@ -87,8 +87,8 @@ def run(options: argparse.Namespace) -> int:
     """Runs the command with parsed options; 0, or 2 with the reason on standard error."""
     try:
         backtest(options)
-    except Stop as stop:
-        print(f"backtest: {stop}", file=sys.stderr)  # noqa: T201
+    except RunAborted as stop:
+        print(f"backtest: {stop}", file=sys.stderr)
         return REFUSED
     return 0
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from engine.operator import RegisteredQuery
 
 
-class Stop(Exception):
+class RunAborted(Exception):
     """The run cannot continue; the text is for the user."""
 
 
@@ -26,11 +26,11 @@ def read_json(path: Path) -> Any:
         text = path.read_text(encoding="utf-8-sig")
         return json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
-        raise Stop(f"{path}: no JSON: {error.msg} in line {error.lineno}, column {error.colno}") from error
+        raise RunAborted(f"{path}: no JSON: {error.msg} in line {error.lineno}, column {error.colno}") from error
     except RecursionError as error:
-        raise Stop(f"{path}: is nested too deeply") from error
+        raise RunAborted(f"{path}: is nested too deeply") from error
     except (OSError, ValueError) as error:
-        raise Stop(f"{path}: {error.strerror if isinstance(error, OSError) else error}") from error
+        raise RunAborted(f"{path}: {error.strerror if isinstance(error, OSError) else error}") from error
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -45,8 +45,8 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is no JSON number")
 
 
-def _stop(path: Path, refused: Refused) -> Stop:
-    return Stop("\n".join(f"{path}: {fault}" for fault in refused.faults))
+def _stop(path: Path, refused: Refused) -> RunAborted:
+    return RunAborted("\n".join(f"{path}: {fault}" for fault in refused.faults))
 
 
 def read_feed(path: Path) -> Feed:
@@ -71,19 +71,19 @@ def read_regions(path: Path | None, feed: Feed) -> dict[str, Any]:
             properties = feature.get("properties") if isinstance(feature, Mapping) else None
             name = properties.get("name") if isinstance(properties, Mapping) else None
             if not isinstance(name, str) or not name or name in regions:
-                raise Stop(f"{path}: /features/{position}/properties/name: every region needs a name of its own")
+                raise RunAborted(f"{path}: /features/{position}/properties/name: every region needs a name of its own")
             regions[name] = feature.get("geometry")
     elif isinstance(document, Mapping):
         regions = dict(document)
     else:
-        raise Stop(f"{path}: must be a GeoJSON FeatureCollection, or an object from name to region")
+        raise RunAborted(f"{path}: must be a GeoJSON FeatureCollection, or an object from name to region")
     from engine.model.region import read_region
 
     for name, region in regions.items():
         try:
             read_region(region, feed.crs)
         except Refused as refused:
-            raise Stop("\n".join(f"{path}: region {name!r}: {fault}" for fault in refused.faults)) from refused
+            raise RunAborted("\n".join(f"{path}: region {name!r}: {fault}" for fault in refused.faults)) from refused
     return regions
 
 
@@ -100,7 +100,7 @@ def read_queries(paths: Sequence[Path], feed: Feed, regions: Mapping[str, Any]) 
         try:
             document = read_specification(path)
             specification = check(document, feed, regions)
-        except Stop as stop:
+        except RunAborted as stop:
             problems.append(str(stop))
             continue
         except Refused as refused:
@@ -111,7 +111,7 @@ def read_queries(paths: Sequence[Path], feed: Feed, regions: Mapping[str, Any]) 
             problems.append(f"{path}: /name: another query is named {name!r} too; answers would not tell them apart")
         documents[name] = document
         for notice in getattr(specification, "notices", ()):
-            print(f"backtest: {path}: {notice}", file=sys.stderr)  # noqa: T201
+            print(f"backtest: {path}: {notice}", file=sys.stderr)
         queries.append(RegisteredQuery(name, 1, specification, sources_of(document)))
     if not problems:
         places = dict(zip(documents, paths, strict=True))
@@ -119,7 +119,7 @@ def read_queries(paths: Sequence[Path], feed: Feed, regions: Mapping[str, Any]) 
     if not regions and any("unknown region" in problem for problem in problems):
         problems.append("stored regions are read from a file that --regions names")
     if problems:
-        raise Stop("\n".join(problems))
+        raise RunAborted("\n".join(problems))
     return documents, queries
 
 
@@ -128,7 +128,7 @@ def read_specification(path: Path) -> Any:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise Stop(f"{path}: {error.strerror if isinstance(error, OSError) else 'the file is not UTF-8 text'}") from error
+        raise RunAborted(f"{path}: {error.strerror if isinstance(error, OSError) else 'the file is not UTF-8 text'}") from error
     # JSON asks no family, so that none is imported for it.
     for name, family in FAMILIES.items() if not text.lstrip().startswith("{") else ():
         if family.text is not None and family.is_text(text):

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.backtest.documents import Stop, read_feed, read_queries, read_regions
+from engine.backtest.documents import RunAborted, read_feed, read_queries, read_regions
 from engine.backtest.outputs import DeadLetterFile, WindowFile, check_outputs
 from engine.backtest.run import Run, batch_rows
 from engine.backtest.statistics import statistics
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from engine.operator import RegisteredQuery
     from engine.runtime.evaluator import Outcome
     from engine.runtime.local import Runtime
-    from engine.sources.files import Columns, Piece
+    from engine.sources.files import CheckedChunk, Columns
 
 
 def backtest(options: argparse.Namespace) -> None:
@@ -35,7 +35,7 @@ def backtest(options: argparse.Namespace) -> None:
     documents, queries = read_queries(options.query, feed, read_regions(options.regions, feed))
     from engine.plausibility import Plausibility
     from engine.sinks.answers import AnswerFile, UnbalancedRetraction
-    from engine.sources.files import Columns, Unreadable, find_files
+    from engine.sources.files import Columns, UnreadableFile, find_files
 
     run = Run(options, feed, queries, documents, Plausibility(feed, queries, documents))
     try:
@@ -55,15 +55,15 @@ def backtest(options: argparse.Namespace) -> None:
                 _count(run, outcome)
                 progress.show(run.counts.read, run.asserted.total(), outcome.watermark)
             written = answers.close()
-    except (Unreadable, OSError, ValueError) as error:
-        raise Stop(str(error)) from error
+    except (UnreadableFile, OSError, ValueError) as error:
+        raise RunAborted(str(error)) from error
     except UnbalancedRetraction as error:
         raise RuntimeError(f"{options.out}: {error}") from error
     seconds = time.monotonic() - started
     progress.end(run.counts.read, written, seconds)
     _say_what_did_not_count(run)
     for warning in run.plausibility.warnings():
-        print(f"backtest: warning: {warning}", file=sys.stderr)  # noqa: T201
+        print(f"backtest: warning: {warning}", file=sys.stderr)
     if options.stats:
         options.stats.write_text(json.dumps(statistics(run, runtime, answers.written, seconds), indent=2) + "\n")
 
@@ -74,10 +74,10 @@ def _say_what_did_not_count(run: Run) -> None:
     if run.counts.dead or run.counts.late:
         letters = run.options.dead_letters
         where = f"{letters} has them with their reasons" if letters else "--dead-letters FILE writes them with their reasons"
-        print(f"backtest: rows that did not count: {run.counts.dead:,} refused, {run.counts.late:,} late; {where}", file=sys.stderr)  # noqa: T201
+        print(f"backtest: rows that did not count: {run.counts.dead:,} refused, {run.counts.late:,} late; {where}", file=sys.stderr)
     if (first := run.first_dead) is not None:
         place = f"{first.source}, line {first.line}: " if first.line is not None else ""
-        print(f"backtest: the first refused row: {place}{first.detail}", file=sys.stderr)  # noqa: T201
+        print(f"backtest: the first refused row: {place}{first.detail}", file=sys.stderr)
 
 
 def _outcomes(
@@ -100,7 +100,7 @@ def _outcomes(
     yield runtime.finish(run.options.until)
 
 
-def _counted(run: Run, pieces: Iterable[Piece], letters: DeadLetterFile | None) -> Iterator[Piece]:
+def _counted(run: Run, pieces: Iterable[CheckedChunk], letters: DeadLetterFile | None) -> Iterator[CheckedChunk]:
     for piece in pieces:
         run.counts.read += piece.read
         run.counts.dead += piece.dead_count
@@ -116,7 +116,7 @@ def _refused(run: Run, refused: Sequence[DeadLetter], letters: DeadLetterFile | 
         letters.add(refused)
 
 
-def _delivered(run: Run, pieces: Iterable[Piece], letters: DeadLetterFile | None) -> Iterator[pa.Table]:
+def _delivered(run: Run, pieces: Iterable[CheckedChunk], letters: DeadLetterFile | None) -> Iterator[pa.Table]:
     """Checked rows in the order of delivery, without those from the future if the feed bounds
     them."""
     from engine.sources.delivery import Shuffle, by_arrival
@@ -154,7 +154,7 @@ def _renamed(text: str) -> dict[str, str]:
     for pair in filter(None, text.split(",")):
         column, equals, source = (part.strip() for part in pair.partition("="))
         if not column or not equals or not source or column in renamed:
-            raise Stop(f"--map: {pair!r} must read column=file_column, each column once")
+            raise RunAborted(f"--map: {pair!r} must read column=file_column, each column once")
         renamed[column] = source
     return renamed
 

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.backtest.documents import Stop
+from engine.backtest.documents import RunAborted
 from engine.backtest.run import Run
+from engine.model.clock import watermark_at
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,18 +27,18 @@ def check_outputs(options: argparse.Namespace, events: Sequence[Path]) -> None:
     for name in ("out", "dead_letters", "windows"):
         path = getattr(options, name)
         if path is not None and path.suffix.lower() not in FORMATS:
-            raise Stop(f"--{name.replace('_', '-')}: {path}: the name must end in one of {', '.join(FORMATS)}")
+            raise RunAborted(f"--{name.replace('_', '-')}: {path}: the name must end in one of {', '.join(FORMATS)}")
     for name in ("out", "dead_letters", "windows", "stats"):
         path = getattr(options, name)
         if path is not None and not path.resolve().parent.is_dir():
-            raise Stop(f"--{name.replace('_', '-')}: {path}: there is no such folder")
+            raise RunAborted(f"--{name.replace('_', '-')}: {path}: there is no such folder")
         if path is not None and path.is_dir():
-            raise Stop(f"--{name.replace('_', '-')}: {path}: this is a folder; name a file")
+            raise RunAborted(f"--{name.replace('_', '-')}: {path}: this is a folder; name a file")
     taken = {path.resolve() for path in (*options.query, options.feed, options.regions, *events) if path is not None}
     for name in ("out", "dead_letters", "windows", "stats"):
         path = getattr(options, name)
         if path is not None and path.resolve() in taken:
-            raise Stop(f"--{name.replace('_', '-')}: {path}: this command reads or writes the file already; choose another name")
+            raise RunAborted(f"--{name.replace('_', '-')}: {path}: this command reads or writes the file already; choose another name")
         if path is not None:
             taken.add(path.resolve())
 
@@ -89,9 +90,11 @@ class WindowFile:
 
         calculus_queries = [query for query in run.queries if run.documents[query.id]["family"] == "calculus"]
         if not calculus_queries:
-            raise Stop("--windows: none of the queries is of the family calculus; the others have no windows")
+            raise RunAborted("--windows: none of the queries is of the family calculus; the others have no windows")
         if deriving := [query.id for query in calculus_queries if query.sources]:
-            raise Stop(f"--windows: the windows of {deriving[0]!r} cannot be written: it takes answers of other queries as events; leave it out")
+            raise RunAborted(
+                f"--windows: the windows of {deriving[0]!r} cannot be written: it takes answers of other queries as events; leave it out"
+            )
         self._feed = run.feed
         self._replays = [WindowReplay(query, run.feed) for query in calculus_queries]
         self._gate = Gate(run.feed)
@@ -108,7 +111,7 @@ class WindowFile:
         from engine.runtime.evaluator import reached
 
         self._reached = reached(stamped, self._reached)
-        accepted = self._gate.take(stamped, self._reached - self._feed.lateness).accepted
+        accepted = self._gate.take(stamped, watermark_at(self._reached, self._feed.lateness)).accepted
         for replay in self._replays:
             for answers in replay.take(accepted):
                 self._writer.write(answers)

@@ -128,7 +128,7 @@ def _with_room(entries: npt.NDArray[N]) -> npt.NDArray[N]:
 
 
 @dataclass
-class Crossed:
+class CrossingBuffers:
     """Output buffers of `bound_crossings`: the same memory for every call, because touching new
     memory costs as much as the search.
 
@@ -254,7 +254,7 @@ def _is_first(index: Any, moves: Any, i: Any, j: Any, crossed: Any) -> Any:
     return True
 
 
-def bound_crossings(index: Bounds, moves: MoveColumns, work: npt.NDArray[np.int64], crossed: Crossed) -> tuple[Ints, Ints]:
+def bound_crossings(index: Bounds, moves: MoveColumns, work: npt.NDArray[np.int64], crossed: CrossingBuffers) -> tuple[Ints, Ints]:
     """(last, boxes) of all crossings of the moves, views of `crossed`, where they are
     described; see `crossings`."""
     crossed.reserve(len(moves.after))

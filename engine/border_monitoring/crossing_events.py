@@ -12,13 +12,13 @@ import numpy.typing as npt
 
 from engine.border_monitoring.antimeridian import crosses_antimeridian, passes_over
 from engine.border_monitoring.borders import Borders
-from engine.border_monitoring.bounds import Crossed, MoveColumns, bound_crossings, rows_of
-from engine.border_monitoring.moves import IN, PASS, UNSURE, Met, border_meetings
+from engine.border_monitoring.bounds import CrossingBuffers, MoveColumns, bound_crossings, rows_of
+from engine.border_monitoring.moves import IN, PASS, UNSURE, MeetingBuffers, border_meetings
 from engine.border_monitoring.passes import Moves, decide
 from engine.border_monitoring.plan import TupleClass
 from engine.border_monitoring.structures import Structure
 from engine.border_monitoring.tuples import LastTuples, advance
-from engine.border_monitoring.watched_pairs import Pairs, Tuples, WatchedEvents, advance_pairs
+from engine.border_monitoring.watched_pairs import WatchedEvents, WatchedPairs, WatchedTuples, advance_pairs
 from engine.model.batch import Batch, X, Y
 
 Floats = npt.NDArray[np.float64]
@@ -78,9 +78,9 @@ class ClassState:
     and `met` are working memory."""
 
     last: LastTuples
-    pairs: Pairs | None
-    crossed: Crossed = field(default_factory=Crossed)
-    met: Met = field(default_factory=Met)
+    pairs: WatchedPairs | None
+    crossed: CrossingBuffers = field(default_factory=CrossingBuffers)
+    met: MeetingBuffers = field(default_factory=MeetingBuffers)
 
 
 def class_events(
@@ -98,7 +98,7 @@ def class_events(
     monitor = _NO_ROWS if found is None else found.monitor
     state.pairs, events = advance_pairs(tuples.watches, state.pairs, seen, row, monitor, watermark)
     if found is not None:
-        plain = (tuples.watches.places(found.monitor) < 0) | found.passing
+        plain = (tuples.watches.index_of(found.monitor) < 0) | found.passing
         found = found if plain.all() else found.take(np.flatnonzero(plain))
     return found, events
 
@@ -108,7 +108,7 @@ _NO_ROWS = np.empty(0, np.int32)
 
 def _moves_of(
     tuples: TupleClass, state: ClassState, batch: Batch, geographic: bool, work: Int64s
-) -> tuple[Tuples, CrossingEvents | None, Ints] | None:
+) -> tuple[WatchedTuples, CrossingEvents | None, Ints] | None:
     """The batch's tuples with those before, the raw events, and their rows among the tuples; null
     when the batch has no tuple."""
     rows, values = _tuples_of(tuples, batch)
@@ -133,7 +133,7 @@ def _moves_of(
             found.append(_border_meetings(part, part.borders, moves, before_t, t, geographic, work, state.met))
     row, monitor, inward, passing, at = found[0] if len(found) == 1 else _merge(found)
     x, y = (0, 1) if tuples.has_regions else (values.shape[1] - 2, values.shape[1] - 1)
-    seen = Tuples(batch, rows, entity, t, seq, values, before, before_t, before_seq, (x, y))
+    seen = WatchedTuples(batch, rows, entity, t, seq, values, before, before_t, before_seq, (x, y))
     if len(row) == 0:
         return seen, None, row
     work[EVENTS] += len(row)
@@ -189,7 +189,7 @@ def _border_meetings(
     t: Int64s,
     geographic: bool,
     work: Int64s,
-    met: Met,
+    met: MeetingBuffers,
 ) -> Found:
     """Meetings with borders as events, a pass as an in and an out."""
     before, after, known = columns

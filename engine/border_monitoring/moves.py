@@ -137,7 +137,7 @@ def _sort_by(keys, count, order):  # type: ignore[no-untyped-def]
         order[k] = i
 
 
-class Meetings(NamedTuple):
+class BorderMeetings(NamedTuple):
     """Columns that meetings are written to: row of the move, region, code, and (first, last, error)
     as fractions of the move for a PASS."""
 
@@ -329,7 +329,7 @@ def _polygon_meetings(i, n, move, borders, contacts, order, touched, out):  # ty
 
 
 @dataclass
-class Met:
+class MeetingBuffers:
     """Output buffers of `border_meetings`: the same memory for every call, because touching new
     memory costs as much as part of the search."""
 
@@ -348,13 +348,13 @@ class Met:
             setattr(self, name, grown)
 
 
-def border_meetings(index: Borders, moves: MoveColumns, work: npt.NDArray[np.int64], met: Met) -> Meetings:
+def border_meetings(index: Borders, moves: MoveColumns, work: npt.NDArray[np.int64], met: MeetingBuffers) -> BorderMeetings:
     """All meetings of the moves, views of `met`; see `meetings`."""
     met.reserve(1024 + 8 * len(moves.after))
     row, n = 0, 0
     while True:
-        out = Meetings(met.row, met.region, met.code, met.span)
+        out = BorderMeetings(met.row, met.region, met.code, met.span)
         row, n = meetings(row, n, moves, index, out, work)
         if row == len(moves.after):
-            return Meetings(met.row[:n], met.region[:n], met.code[:n], met.span[:n])
+            return BorderMeetings(met.row[:n], met.region[:n], met.code[:n], met.span[:n])
         met.reserve(2 * len(met.row), n)

@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from engine.border_monitoring.crossing_events import CANDIDATES, CELLS, EVENTS, TUPLES, ClassState, CrossingEvents, class_events, concat_events
 from engine.border_monitoring.plan import BorderIndex, TupleClass, compile_index, recompile_index
-from engine.border_monitoring.transitions import NAMES, Events, Groups, Transition, Waiting
+from engine.border_monitoring.transitions import NAMES, BorderEvents, Groups, Transition, WaitingEvents
 from engine.border_monitoring.tuples import LastTuples
-from engine.border_monitoring.watched_pairs import Pairs, WatchedEvents, Watches, merge_by_time
+from engine.border_monitoring.watched_pairs import WatchedEvents, WatchedPairs, Watches, merge_by_time
 from engine.model.batch import Batch, EntityDictionary
 from engine.model.changes import Evidence, changes, concat
 from engine.model.feed import Crs, Feed
@@ -37,7 +37,7 @@ class BorderState:
     """
 
     classes: list[ClassState]
-    waiting: Waiting
+    waiting: WaitingEvents
     since: npt.NDArray[np.int64]
     position: int = -1
     work: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(4, np.int64))
@@ -49,7 +49,7 @@ class BorderStage(Stage[BorderIndex, BorderState]):
     def initial(self, index: BorderIndex) -> BorderState:
         return BorderState(
             classes=[_empty_class_state(tuples) for tuples in index.classes],
-            waiting=Waiting.empty(len(index.ring_within)),
+            waiting=WaitingEvents.empty(len(index.ring_within)),
             since=np.full(len(index.queries), -1, np.int64),
         )
 
@@ -160,25 +160,25 @@ class BorderOperator(Operator[BorderIndex]):
 def _empty_class_state(tuples: TupleClass) -> ClassState:
     """State of a class before any tuple."""
     last = LastTuples.empty(len(tuples.columns) + (0 if tuples.has_regions else 2))
-    return ClassState(last, None if tuples.watches is None else Pairs(np.full(len(tuples.watches.each), -1, np.int64)))
+    return ClassState(last, None if tuples.watches is None else WatchedPairs(np.full(len(tuples.watches.each), -1, np.int64)))
 
 
 def _load(arrays: Mapping[str, Any], c: int, index: BorderIndex, tuples: TupleClass) -> ClassState:
     last = LastTuples(**{name: arrays[f"last{c}_{name}"] for name in LastTuples.__dataclass_fields__})
     if tuples.watches is None:
         return ClassState(last, None)
-    pairs = Pairs(**{name: arrays[f"pairs{c}_{name}"] for name in Pairs.__dataclass_fields__})
+    pairs = WatchedPairs(**{name: arrays[f"pairs{c}_{name}"] for name in WatchedPairs.__dataclass_fields__})
     order = _watch_order(index, tuples.watches)
     return ClassState(last, _renumber(pairs, order, pairs.begun[_ranks(order)]))
 
 
 def _watch_order(index: BorderIndex, watches: Watches) -> npt.NDArray[np.int64]:
-    """The places of the watches in the order in which the queries name them first."""
-    order = watches.places(index.monitor_order().astype(np.int32))
+    """The indexes of the watches in the order in which the queries name them first."""
+    order = watches.index_of(index.monitor_order().astype(np.int32))
     return order[order >= 0]
 
 
-def _renumber(pairs: Pairs, numbers: npt.NDArray[np.int64], begun: npt.NDArray[np.int64]) -> Pairs:
+def _renumber(pairs: WatchedPairs, numbers: npt.NDArray[np.int64], begun: npt.NDArray[np.int64]) -> WatchedPairs:
     """The pairs with `numbers[w]` for watch w."""
     key = _with_numbers(pairs.key, numbers)
     ordered = pairs.take(np.argsort(key))
@@ -256,7 +256,7 @@ def _transition_changes(
     waiting = state.waiting
     waiting.reserve(len(columns[0]))
     groups = Groups(index.group_within, index.group_ring, index.group_wanted, index.ring_within)
-    key, kind, first, second = waiting.decide(Events(*columns), watermark, groups)
+    key, kind, first, second = waiting.decide(BorderEvents(*columns), watermark, groups)
     fact, entry = index.group_queries.spread(key >> 32)
     query = index.group_queries.entries[entry]
     began = waiting.events(first)
@@ -334,26 +334,26 @@ def _take_pairs(index: BorderIndex, state: BorderState, parts: Sequence[tuple[Bo
             continue
         begun = np.full(len(tuples.watches.monitors), np.iinfo(np.int64).max)
         source = np.full(len(begun), -1)
-        known: list[tuple[Pairs, npt.NDArray[np.int64]]] = []
+        known: list[tuple[WatchedPairs, npt.NDArray[np.int64]]] = []
         for old_index, part in parts:
             for old_class, old in zip(old_index.classes, part.classes, strict=True):
                 if old_class.key == tuples.key and old_class.watches is not None and old.pairs is not None:
-                    place = tuples.watches.places(_monitor_numbers(index, old_index, old_class.watches.monitors))
-                    mine = np.flatnonzero(place >= 0)
-                    earlier = mine[old.pairs.begun[mine] < begun[place[mine]]]
-                    begun[place[earlier]], source[place[earlier]] = old.pairs.begun[earlier], len(known)
-                    known.append((old.pairs, place))
-        taken: list[Pairs] = []
-        for n, (pairs, place) in enumerate(known):
-            to = place[pairs.key >> 32]
+                    watch_index = tuples.watches.index_of(_monitor_numbers(index, old_index, old_class.watches.monitors))
+                    mine = np.flatnonzero(watch_index >= 0)
+                    earlier = mine[old.pairs.begun[mine] < begun[watch_index[mine]]]
+                    begun[watch_index[earlier]], source[watch_index[earlier]] = old.pairs.begun[earlier], len(known)
+                    known.append((old.pairs, watch_index))
+        taken: list[WatchedPairs] = []
+        for n, (pairs, watch_index) in enumerate(known):
+            to = watch_index[pairs.key >> 32]
             chosen = np.flatnonzero((to >= 0) & (source[to] == n))
             moved = pairs.take(chosen)
             moved.key = to[chosen] << 32 | moved.key & 0xFFFFFFFF
             taken.append(moved)
-        own.pairs = Pairs(np.where(source >= 0, begun, state.position))
+        own.pairs = WatchedPairs(np.where(source >= 0, begun, state.position))
         if taken:
             columns = {name: np.concatenate([getattr(part, name) for part in taken]) for name in vars(taken[0]) if name != "begun"}
-            own.pairs = Pairs(own.pairs.begun, **columns).take(np.argsort(columns["key"]))
+            own.pairs = WatchedPairs(own.pairs.begun, **columns).take(np.argsort(columns["key"]))
 
 
 def _monitor_numbers(index: BorderIndex, old: BorderIndex, monitors: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
@@ -368,37 +368,37 @@ def _start_positions(index: BorderIndex, position: int, parts: Sequence[tuple[Bo
     """From where on each query knows the stream: as in the first part that has it, else from
     here."""
     since = np.full(len(index.queries), position, np.int64)
-    places: npt.NDArray[np.int64] | None = None
+    by_slot: npt.NDArray[np.int64] | None = None
     for old, part in reversed(parts):
         if index.before() is old or index is old:
-            place = _places(index)[old.slots]
+            own = _query_positions(index)[old.slots]
         else:
-            places = _places(index) if places is None else places
+            by_slot = _query_positions(index) if by_slot is None else by_slot
             slots = index.registry.slots
             found = np.fromiter((slots.get(query.key, -1) for query in old.queries), np.int64, len(old.queries))
-            place = np.where(found >= 0, places[found], -1)
-        since[place[place >= 0]] = part.since[place >= 0]
+            own = np.where(found >= 0, by_slot[found], -1)
+        since[own[own >= 0]] = part.since[own >= 0]
     return since
 
 
-def _places(index: BorderIndex) -> npt.NDArray[np.int64]:
+def _query_positions(index: BorderIndex) -> npt.NDArray[np.int64]:
     """By slot, the position among the queries; -1 for freed slots, and one more -1."""
-    places = np.full(len(index.registry.monitor) + 1, -1, np.int64)
-    places[index.slots] = np.arange(len(index.slots))
-    return places
+    by_slot = np.full(len(index.registry.monitor) + 1, -1, np.int64)
+    by_slot[index.slots] = np.arange(len(index.slots))
+    return by_slot
 
 
 _UNMET = ("key", "inward", "t", "seq", "x", "y")
 
 
 def _ranks(order: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """By number its place in `order`, -1 for those that are not in it."""
+    """By number its position in `order`, -1 for those that are not in it."""
     ranks = np.full(int(order.max(initial=-1)) + 1, -1, np.int64)
     ranks[order] = np.arange(len(order))
     return ranks
 
 
-def _pending_columns(waiting: Waiting, numbers: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[Any]]:
+def _pending_columns(waiting: WaitingEvents, numbers: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[Any]]:
     """Columns of the waiting events by (t, seq), with the groups' new `numbers`; those of groups
     without one are left out."""
     slots = waiting.pending()
@@ -409,19 +409,19 @@ def _pending_columns(waiting: Waiting, numbers: npt.NDArray[np.int64]) -> dict[s
     return {name: events[name] for name in _UNMET} | {"key": group << 32 | events["key"] & 0xFFFFFFFF}
 
 
-def _refill(index: BorderIndex, columns: Mapping[str, npt.NDArray[Any]]) -> Waiting:
+def _refill(index: BorderIndex, columns: Mapping[str, npt.NDArray[Any]]) -> WaitingEvents:
     """The waiting events, from columns by (t, seq)."""
-    w = Waiting.empty(len(index.ring_within))
+    w = WaitingEvents.empty(len(index.ring_within))
     w.reserve(len(columns["key"]))
     w.refill(index.group_ring, tuple(columns[name] for name in _UNMET))
     return w
 
 
-def _waiting_of(index: BorderIndex, parts: Sequence[tuple[BorderIndex, BorderState]]) -> Waiting:
+def _waiting_of(index: BorderIndex, parts: Sequence[tuple[BorderIndex, BorderState]]) -> WaitingEvents:
     """The waiting events of the parts' remaining groups, each once."""
     given = [_pending_columns(part.waiting, _group_numbers(index, old)) for old, part in parts]
     if not given:
-        return Waiting.empty(len(index.ring_within))
+        return WaitingEvents.empty(len(index.ring_within))
     columns = {name: np.concatenate([part[name] for part in given]) for name in _UNMET}
     if len(given) > 1:
         order = np.lexsort((columns["seq"], columns["key"]))

@@ -56,7 +56,7 @@ used places of the table."""
 _TAG = -1 << 32
 
 
-class Events(NamedTuple):
+class BorderEvents(NamedTuple):
     """In and out events in time order, one entry each: group, entity code, 1 in or 0 out, time,
     number in the log, place."""
 
@@ -79,8 +79,8 @@ class Groups(NamedTuple):
     ring_within: npt.NDArray[np.generic]
 
 
-class Rings(NamedTuple):
-    """The arrays of `Waiting`, where they are described."""
+class EventRings(NamedTuple):
+    """The arrays of `WaitingEvents`, where they are described."""
 
     records: Records
     following: Ints
@@ -91,7 +91,7 @@ class Rings(NamedTuple):
 
 
 @dataclass
-class Waiting:
+class WaitingEvents:
     """Events that wait for their opposite, for all groups.
 
     A slot has a record in `records`, and in `following` the next slot of its ring, or of the free
@@ -112,12 +112,12 @@ class Waiting:
     facts: Facts
 
     @classmethod
-    def empty(cls, rings: int, capacity: int = 16) -> Waiting:
+    def empty(cls, rings: int, capacity: int = 16) -> WaitingEvents:
         """No event waits; space for `capacity` of them."""
         return cls(
             records=np.empty(capacity, RECORD),
             following=np.empty(capacity, np.int32),
-            table=np.zeros(_places(capacity), np.int64),
+            table=np.zeros(_bucket_count(capacity), np.int64),
             ring_head=np.full(rings, -1, np.int32),
             ring_tail=np.full(rings, -1, np.int32),
             meta=np.array([0, -1, 0, 0], np.int64),
@@ -125,8 +125,8 @@ class Waiting:
         )
 
     @property
-    def rings(self) -> Rings:
-        return Rings(self.records, self.following, self.table, self.ring_head, self.ring_tail, self.meta)
+    def rings(self) -> EventRings:
+        return EventRings(self.records, self.following, self.table, self.ring_head, self.ring_tail, self.meta)
 
     @property
     def live(self) -> int:
@@ -146,15 +146,15 @@ class Waiting:
         if self.live + more > len(self.facts[0]):
             self.facts = _facts(2 * (self.live + more))
         if 2 * (int(self.meta[_ENTRIES]) + more) > len(self.table):
-            places = _places(self.live + more)
-            if places > len(self.table):
+            buckets = _bucket_count(self.live + more)
+            if buckets > len(self.table):
                 # Memory that the system gives is zero, and is not written before it is used.
-                self.table = np.zeros(places, np.int64)
+                self.table = np.zeros(buckets, np.int64)
             else:
                 self.table.fill(0)
             _fill_table(self.rings)
 
-    def decide(self, events: Events, watermark: int, groups: Groups) -> Facts:
+    def decide(self, events: BorderEvents, watermark: int, groups: Groups) -> Facts:
         """Processes in and out `events`, for which there is space, then everything due before
         `watermark`; returns the decided facts.
 
@@ -214,7 +214,7 @@ def _facts(capacity: int) -> Facts:
     return np.empty(capacity, np.int64), np.empty(capacity, np.int8), np.empty(capacity, np.int32), np.empty(capacity, np.int32)
 
 
-def _places(events: int) -> int:
+def _bucket_count(events: int) -> int:
     """Size of a table that takes at least four times as many events before it is built again."""
     return max(64, 1 << int(8 * events - 1).bit_length())
 
@@ -232,29 +232,29 @@ def _packed_seq(seq, inward):  # type: ignore[no-untyped-def]
 
 
 @kernel(inline=True)
-def _place(rings: Any, key: Any) -> Any:
+def _bucket(rings: Any, key: Any) -> Any:
     """The place in the table of the entry of `key`, or the free one where it belongs."""
     mask, h = len(rings.table) - 1, _hash(key)
-    place = h & mask
-    entry = rings.table[place]
+    bucket = h & mask
+    entry = rings.table[bucket]
     while entry != 0 and ((entry ^ h) & _TAG != 0 or rings.records[(entry & 0xFFFFFFFF) - 1].key != key):
-        place = (place + 1) & mask
-        entry = rings.table[place]
-    return place
+        bucket = (bucket + 1) & mask
+        entry = rings.table[bucket]
+    return bucket
 
 
 @kernel()
 def _find(rings: Any, key: Any) -> Any:
     """The slot of the waiting event of `key`, -1 for none."""
-    slot = (rings.table[_place(rings, key)] & 0xFFFFFFFF) - 1
+    slot = (rings.table[_bucket(rings, key)] & 0xFFFFFFFF) - 1
     return slot if slot >= 0 and rings.records[slot].seq & _MARK else -1
 
 
 @kernel(inline=True)
-def _enter(rings: Any, place: Any, slot: Any) -> Any:
+def _enter(rings: Any, bucket: Any, slot: Any) -> Any:
     """Writes the entry of a slot's record to its place in the table."""
-    rings.meta[_ENTRIES] += rings.table[place] == 0
-    rings.table[place] = (_hash(rings.records[slot].key) & _TAG) | (slot + 1)
+    rings.meta[_ENTRIES] += rings.table[bucket] == 0
+    rings.table[bucket] = (_hash(rings.records[slot].key) & _TAG) | (slot + 1)
 
 
 @kernel()
@@ -263,7 +263,7 @@ def _fill_table(rings: Any) -> Any:
     rings.meta[_ENTRIES] = 0
     for slot in range(rings.meta[_USED]):
         if rings.records[slot].seq & _MARK:
-            _enter(rings, _place(rings, rings.records[slot].key), slot)
+            _enter(rings, _bucket(rings, rings.records[slot].key), slot)
 
 
 @kernel(inline=True)
@@ -309,8 +309,8 @@ def _take(events: Any, i: Any, groups: Any, rings: Any, facts: Any, n: Any) -> A
     itself, if some query asks. Returns how many facts there are."""
     group, is_in = events.group[i], events.inward[i] != 0
     key = (np.int64(group) << 32) | np.int64(events.entity[i])
-    place = _place(rings, key)
-    slot = (rings.table[place] & 0xFFFFFFFF) - 1
+    bucket = _bucket(rings, key)
+    slot = (rings.table[bucket] & 0xFFFFFFFF) - 1
     if slot >= 0 and rings.records[slot].seq & _MARK:
         was = rings.records[slot]
         kind = (0 if events.t[i] - was.t <= groups.within[group] else 2) + (0 if was.seq & _INWARD else 1)
@@ -321,7 +321,7 @@ def _take(events: Any, i: Any, groups: Any, rings: Any, facts: Any, n: Any) -> A
         rings.meta[_LIVE] -= 1
     if groups.wanted[group] & (5 if is_in else 10):
         packed = _packed_seq(events.seq[i], is_in)
-        _enter(rings, place, _append(rings, groups.ring[group], key, events.t[i], packed, events.x[i], events.y[i]))
+        _enter(rings, bucket, _append(rings, groups.ring[group], key, events.t[i], packed, events.x[i], events.y[i]))
     return n
 
 

@@ -65,7 +65,7 @@ class Watch:
 @dataclass(frozen=True)
 class Watches:
     """The monitors with options of one tuple class: `monitors` are their numbers in the index,
-    ascending; `place[m]` is monitor m's place here."""
+    ascending; `index_of` gives their indexes here."""
 
     monitors: Ints
     each: tuple[Watch, ...]
@@ -86,8 +86,8 @@ class Watches:
             np.array([watch.options.enter_first for watch in each], np.bool_),
         )
 
-    def places(self, monitors: Ints) -> npt.NDArray[np.int64]:
-        """Places of monitor numbers, -1 for those without options."""
+    def index_of(self, monitors: Ints) -> npt.NDArray[np.int64]:
+        """The indexes of monitor numbers, -1 for those without options."""
         at = np.minimum(np.searchsorted(self.monitors, monitors), len(self.monitors) - 1)
         return np.where(self.monitors[at] == monitors, at, -1)
 
@@ -97,8 +97,8 @@ def _no_ints() -> Int64s:
 
 
 @dataclass
-class Pairs:
-    """The pairs of one tuple class, by key (place << 32 | entity), ascending.
+class WatchedPairs:
+    """The pairs of one tuple class, by key (watch index << 32 | entity), ascending.
 
     `inside`: counts as inside (before any dwell); `pending`: its in waits for the dwell. The
     tuples d(k-1) and d(k) of the last in are kept for evidence while it is pending: `t`, `seq`,
@@ -115,8 +115,8 @@ class Pairs:
     x: Floats = field(default_factory=lambda: np.empty((0, 2)))
     y: Floats = field(default_factory=lambda: np.empty((0, 2)))
 
-    def take(self, chosen: npt.NDArray[np.generic] | slice) -> Pairs:
-        return Pairs(self.begun, *(column[chosen] for name, column in vars(self).items() if name != "begun"))
+    def take(self, chosen: npt.NDArray[np.generic] | slice) -> WatchedPairs:
+        return WatchedPairs(self.begun, *(column[chosen] for name, column in vars(self).items() if name != "begun"))
 
     def check(self) -> None:
         assert (np.diff(self.key) > 0).all()
@@ -127,7 +127,7 @@ class Pairs:
 @dataclass(frozen=True)
 class WatchedEvents:
     """In and out events in the order of time: monitor, entity code, 1 in or 0 out, time;
-    d(k-1) and d(k) as in `Pairs`."""
+    d(k-1) and d(k) as in `WatchedPairs`."""
 
     monitor: Ints
     entity: Ints
@@ -150,11 +150,11 @@ def merge_by_time(parts: Sequence[WatchedEvents]) -> WatchedEvents:
 
 
 @dataclass(frozen=True)
-class Tuples:
+class WatchedTuples:
     """The tuples of a class in one batch, m of them in the order of time: their rows in it (null:
     all), values (m, w), and their predecessors.
 
-    x and y are at `places` of the values.
+    x and y are the columns `xy` of the values.
     """
 
     batch: Batch
@@ -166,14 +166,16 @@ class Tuples:
     before: Floats
     before_t: Int64s
     before_seq: Int64s
-    places: tuple[int, int]
+    xy: tuple[int, int]
 
     def at(self, mask: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
         """A column of the batch as one of the tuples."""
         return mask if self.rows is None else mask[self.rows]
 
 
-def advance_pairs(watches: Watches, pairs: Pairs, tuples: Tuples | None, row: Ints, monitor: Ints, watermark: int) -> tuple[Pairs, WatchedEvents]:
+def advance_pairs(
+    watches: Watches, pairs: WatchedPairs, tuples: WatchedTuples | None, row: Ints, monitor: Ints, watermark: int
+) -> tuple[WatchedPairs, WatchedEvents]:
     """The pairs after these tuples and everything due before `watermark`, and the events; (row,
     monitor) are the raw crossings in the index."""
     if tuples is None or len(tuples.t) == 0:
@@ -181,9 +183,9 @@ def advance_pairs(watches: Watches, pairs: Pairs, tuples: Tuples | None, row: In
     keys = np.unique(np.concatenate([pairs.key, _crossed_pairs(watches, tuples, row, monitor), _first_inside(watches, pairs, tuples)]))
     now = _extend(pairs, keys)
     pair, tuple_ = _pair_tuples(keys, tuples.entity)
-    place = (keys >> 32)[pair]
-    raw, enters, stays = _evaluate(watches, tuples, place, tuple_)
-    known = tuples.before_seq[tuple_] > pairs.begun[place]
+    watch_index = (keys >> 32)[pair]
+    raw, enters, stays = _evaluate(watches, tuples, watch_index, tuple_)
+    known = tuples.before_seq[tuple_] > pairs.begun[watch_index]
     keep = _known_pairs(pairs, keys)
     evaluated = _Evaluated(pair, tuple_, raw, enters, stays, known)
     state = _State(watches.dwell[keys >> 32], watches.enter_first[keys >> 32], now.inside, now.pending, keep)
@@ -192,14 +194,14 @@ def advance_pairs(watches: Watches, pairs: Pairs, tuples: Tuples | None, row: In
     return now.take(np.flatnonzero(keep)), merge_by_time([events])
 
 
-def _only_timers(watches: Watches, pairs: Pairs, watermark: int) -> tuple[Pairs, WatchedEvents]:
+def _only_timers(watches: Watches, pairs: WatchedPairs, watermark: int) -> tuple[WatchedPairs, WatchedEvents]:
     due = np.flatnonzero(pairs.pending & (pairs.t[:, 1] + watches.dwell[pairs.key >> 32] < watermark))
-    place = pairs.key[due] >> 32
+    watch_index = pairs.key[due] >> 32
     events = WatchedEvents(
-        watches.monitors[place],
+        watches.monitors[watch_index],
         (pairs.key[due] & 0xFFFFFFFF).astype(np.int32),
         np.ones(len(due), np.int8),
-        pairs.t[due, 1] + watches.dwell[place],
+        pairs.t[due, 1] + watches.dwell[watch_index],
         pairs.t[due],
         pairs.seq[due],
         pairs.x[due],
@@ -209,22 +211,22 @@ def _only_timers(watches: Watches, pairs: Pairs, watermark: int) -> tuple[Pairs,
     return pairs, merge_by_time([events])
 
 
-def _crossed_pairs(watches: Watches, tuples: Tuples, row: Ints, monitor: Ints) -> Int64s:
+def _crossed_pairs(watches: Watches, tuples: WatchedTuples, row: Ints, monitor: Ints) -> Int64s:
     """Keys of pairs with a raw crossing."""
-    place = watches.places(monitor)
-    own = np.flatnonzero(place >= 0)
-    keys: Int64s = place[own] << 32 | tuples.entity[row[own]]
+    watch_index = watches.index_of(monitor)
+    own = np.flatnonzero(watch_index >= 0)
+    keys: Int64s = watch_index[own] << 32 | tuples.entity[row[own]]
     return keys
 
 
-def _first_inside(watches: Watches, pairs: Pairs, tuples: Tuples) -> Int64s:
+def _first_inside(watches: Watches, pairs: WatchedPairs, tuples: WatchedTuples) -> Int64s:
     """Keys of pairs whose first tuple is in the region, which no crossing shows."""
     latest = int(pairs.begun.max())
     first = np.flatnonzero(tuples.before_seq <= latest)
     if not len(first):
         return np.empty(0, np.int64)
-    number, place = _tuples_in_boxes(tuples.values[first], tuples.before_seq[first], watches.low, watches.high, pairs.begun)
-    keys: Int64s = place << 32 | tuples.entity[first[number]]
+    number, watch_index = _tuples_in_boxes(tuples.values[first], tuples.before_seq[first], watches.low, watches.high, pairs.begun)
+    keys: Int64s = watch_index << 32 | tuples.entity[first[number]]
     return keys
 
 
@@ -232,7 +234,7 @@ def _first_inside(watches: Watches, pairs: Pairs, tuples: Tuples) -> Int64s:
 def _tuples_in_boxes(values, before_seq, low, high, begun):  # type: ignore[no-untyped-def]
     """(tuple, watch) of tuples in the bounds of a watch that has seen no tuple of their entity."""
     numbers = [np.int64(0) for _ in range(0)]
-    places = [np.int64(0) for _ in range(0)]
+    watch_indexes = [np.int64(0) for _ in range(0)]
     d = low.shape[1]
     for i in range(len(values)):
         for w in range(len(low)):
@@ -241,15 +243,15 @@ def _tuples_in_boxes(values, before_seq, low, high, begun):  # type: ignore[no-u
                 j += 1
             if j == d and before_seq[i] <= begun[w]:
                 numbers.append(np.int64(i))
-                places.append(np.int64(w))
-    return np.array(numbers, np.int64), np.array(places, np.int64)
+                watch_indexes.append(np.int64(w))
+    return np.array(numbers, np.int64), np.array(watch_indexes, np.int64)
 
 
-def _extend(pairs: Pairs, keys: Int64s) -> Pairs:
+def _extend(pairs: WatchedPairs, keys: Int64s) -> WatchedPairs:
     """The pairs of `keys`, which hold those of `pairs`; new ones are outside."""
     at = np.searchsorted(keys, pairs.key)
     n = len(keys)
-    now = Pairs(
+    now = WatchedPairs(
         pairs.begun, keys, np.zeros(n, np.bool_), np.zeros(n, np.bool_), np.zeros((n, 2), np.int64), np.full((n, 2), -1), np.zeros((n, 2)),
         np.zeros((n, 2)),
     )  # fmt: skip
@@ -258,7 +260,7 @@ def _extend(pairs: Pairs, keys: Int64s) -> Pairs:
     return now
 
 
-def _known_pairs(pairs: Pairs, keys: Int64s) -> Bools:
+def _known_pairs(pairs: WatchedPairs, keys: Int64s) -> Bools:
     """Which of `keys` are kept without a tuple in this batch: those that were pairs before."""
     return np.isin(keys, pairs.key, assume_unique=True)
 
@@ -274,14 +276,14 @@ def _pair_tuples(keys: Int64s, entity: Ints) -> tuple[Int64s, Int64s]:
     return pair, order[starts + np.arange(len(pair))]
 
 
-def _evaluate(watches: Watches, tuples: Tuples, place: Int64s, tuple_: Int64s) -> tuple[Bools, Bools, Bools]:
-    """(in the region, enters, stays) of each (watch, tuple); `place` ascends."""
-    raw, enters, stays = (np.zeros(len(place), np.bool_) for _ in range(3))
+def _evaluate(watches: Watches, tuples: WatchedTuples, watch_index: Int64s, tuple_: Int64s) -> tuple[Bools, Bools, Bools]:
+    """(in the region, enters, stays) of each (watch, tuple); `watch_index` ascends."""
+    raw, enters, stays = (np.zeros(len(watch_index), np.bool_) for _ in range(3))
     conditions: dict[Conditions, Bools] = {}
     accuracies: dict[str, Floats] = {}
-    edges = np.flatnonzero(np.diff(place, prepend=-1, append=-1)).tolist()
+    edges = np.flatnonzero(np.diff(watch_index, prepend=-1, append=-1)).tolist()
     for begin, end in pairwise(edges):
-        watch, some = watches.each[place[begin]], tuple_[begin:end]
+        watch, some = watches.each[watch_index[begin]], tuple_[begin:end]
         values = tuples.values[some]
         inside = watch.holds(values)
         options = watch.options
@@ -305,7 +307,7 @@ def _evaluate(watches: Watches, tuples: Tuples, place: Int64s, tuple_: Int64s) -
 
 
 class _Steps(NamedTuple):
-    """Pairs of tuples d(k-1), d(k), arrays (n, 2): time, number in the log, place."""
+    """Pairs of tuples d(k-1), d(k), arrays (n, 2): time, number in the log, position."""
 
     t: Int64s
     seq: Int64s
@@ -336,8 +338,8 @@ class _State(NamedTuple):
     keep: Bools
 
 
-def _steps(tuples: Tuples) -> _Steps:
-    x, y = tuples.places
+def _steps(tuples: WatchedTuples) -> _Steps:
+    x, y = tuples.xy
     return _Steps(
         np.column_stack([tuples.before_t, tuples.t]),
         np.column_stack([tuples.before_seq, tuples.seq]),

@@ -12,7 +12,7 @@ import numpy as np
 
 from engine.complex_events.fragments import LAST_NODE, TRIGGER_NODE
 from engine.complex_events.history import History
-from engine.complex_events.lists import ARRIVAL, ENTRY, FROM, REQUIREMENT, ROOM, TOO_LONG, UNSURE, UNTIL, E, ListInput, S, Tree, fill, trace
+from engine.complex_events.lists import ARRIVAL, ENTRY, FROM, REQUIREMENT, ROOM, TOO_LONG, UNSURE, UNTIL, E, ListInput, PatternTree, S, fill, trace
 from engine.complex_events.plan import Tables
 from engine.complex_events.query_search import (
     ASSERTED,
@@ -28,9 +28,9 @@ from engine.complex_events.query_search import (
     MOST_WAITING,
     NEWEST,
     OLDEST,
+    DeferredEvents,
     Detections,
-    Scratch,
-    Waiting,
+    SearchBuffers,
     search_past,
     write_detection,
 )
@@ -48,7 +48,7 @@ are more work than searches."""
 
 
 @kernel(inline=True)
-def add_waiting(waiting: Waiting, query: Int, t: Int, seq: Int, trigger: Int) -> None:
+def add_waiting(waiting: DeferredEvents, query: Int, t: Int, seq: Int, trigger: Int) -> None:
     """Records that an event may complete a query."""
     number = waiting.size[0]
     waiting.size[0] += 1
@@ -65,7 +65,7 @@ def add_waiting(waiting: Waiting, query: Int, t: Int, seq: Int, trigger: Int) ->
 
 
 @kernel(inline=True)
-def oldest(waiting: Waiting, now: Int) -> Int:
+def oldest(waiting: DeferredEvents, now: Int) -> Int:
     """The time of the earliest deferred event, `now` if there is none."""
     return waiting.candidates[0, C_TIME] if waiting.size[0] else now
 
@@ -91,7 +91,7 @@ def _fetch_events(tables: Tables, history: History, query: Int) -> None:
 
 
 @kernel()
-def evaluate_waiting(tables: Tables, history: History, work: Scratch, out: Detections, most_items: Int, counters: Ints) -> bool:
+def evaluate_waiting(tables: Tables, history: History, work: SearchBuffers, out: Detections, most_items: Int, counters: Ints) -> bool:
     """Evaluates the deferred candidates, from query ASSERTED of the touched ones on. Returns
     whether all are done; else `out` is full."""
     waiting, cursor = work.waiting, work.cursor
@@ -113,13 +113,13 @@ def evaluate_waiting(tables: Tables, history: History, work: Scratch, out: Detec
 
 
 @kernel()
-def _evaluate_lists(tables: Tables, history: History, work: Scratch, out: Detections, query: Int, counters: Ints) -> bool:
+def _evaluate_lists(tables: Tables, history: History, work: SearchBuffers, out: Detections, query: Int, counters: Ints) -> bool:
     """Asserts a query's detections from its lists. Returns false, without detections,
     if the lists get too long."""
     root, within, waiting = tables.root[query], tables.within[query], work.waiting
     count, first, last = waiting.queries[query, COUNT], waiting.queries[query, OLDEST], waiting.queries[query, NEWEST]
     begin, begin_seq, end = waiting.candidates[first, C_TIME], waiting.candidates[first, C_SEQ], waiting.candidates[last, C_TIME]
-    tree = Tree(memory(tables.nodes), memory(tables.requirements), memory(work.lists.items), memory(work.lists.ends), root)
+    tree = PatternTree(memory(tables.nodes), memory(tables.requirements), memory(work.lists.items), memory(work.lists.ends), root)
     given = ListInput(memory(history.slots), memory(history.pool), begin, end, within, work.since[query], work.since_seq[query])
     capacity = min(ROOM, (tables.nodes[root, LAST] - root + 1) * (_NODE_ROOM + _CANDIDATE_ROOM * count))
     entries, items, own = fill(tree, given, capacity), tree.items, tree.own
@@ -141,7 +141,7 @@ def _evaluate_lists(tables: Tables, history: History, work: Scratch, out: Detect
 
 
 @kernel()
-def _evaluate_searches(tables: Tables, history: History, work: Scratch, out: Detections, query: Int, counters: Ints) -> None:
+def _evaluate_searches(tables: Tables, history: History, work: SearchBuffers, out: Detections, query: Int, counters: Ints) -> None:
     """Searches a query for each of its candidates."""
     candidates, number, after = work.waiting.candidates, work.waiting.queries[query, NEWEST], np.int64(-1)
     for _ in range(work.waiting.queries[query, COUNT]):  # Reverses the chain, so that it leads to the newest.

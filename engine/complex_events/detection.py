@@ -32,8 +32,8 @@ from engine.complex_events.query_search import (
     NEXT,
     REASON,
     Detections,
-    Events,
-    Scratch,
+    InstanceEvents,
+    SearchBuffers,
     count_work,
     prepare,
     search_query,
@@ -59,7 +59,7 @@ DONE, POOL_FULL, HEAP_FULL, OUTPUT_FULL, TOO_MUCH_WORK, _CHUNK_FULL = range(6)
 
 @kernel()
 def advance(
-    tables: Tables, history: History, heap: Timers, events: Events, work: Scratch, out: Detections,
+    tables: Tables, history: History, heap: Timers, events: InstanceEvents, work: SearchBuffers, out: Detections,
     watermark: Int, most_items: Int, counters: Ints,
 ) -> Int:  # fmt: skip
     """Processes events from the cursor on and fires timers below `watermark`. Stops if memory is
@@ -81,7 +81,7 @@ def advance(
 
 @kernel()
 def _take(
-    tables: Tables, history: History, heap: Timers, events: Events, work: Scratch, out: Detections,
+    tables: Tables, history: History, heap: Timers, events: InstanceEvents, work: SearchBuffers, out: Detections,
     watermark: Int, most_items: Int, counters: Ints,
 ) -> Int:  # fmt: skip
     """Processes events and timers in order, as far as there is room; candidates of queries
@@ -110,7 +110,7 @@ def _take(
 
 
 @kernel(inline=True)
-def _fetch_triggers(tables: Tables, history: History, events: Events, at: Int) -> None:
+def _fetch_triggers(tables: Tables, history: History, events: InstanceEvents, at: Int) -> None:
     """Prefetches the nearest guards of an event's triggers and the memory in which it will be
     stored; mostly only for the first of its classes."""
     first, last = events.instances[events.ends[at]], events.instances[events.ends[at + 1] - 1]
@@ -121,12 +121,12 @@ def _fetch_triggers(tables: Tables, history: History, events: Events, at: Int) -
     kind = tables.kind[first]
     if tables.shared[0]:
         prefetch(history.pool, 2 * history.slots[kind, END])
-        prefetch(history.place, PLACE * history.slots[kind, END])
+        prefetch(history.entity_xy, PLACE * history.slots[kind, END])
 
 
 @kernel(inline=True)
 def _store_next(
-    tables: Tables, history: History, heap: Timers, events: Events, work: Scratch, out: Detections, most_items: Int, counters: Ints
+    tables: Tables, history: History, heap: Timers, events: InstanceEvents, work: SearchBuffers, out: Detections, most_items: Int, counters: Ints
 ) -> Int:  # fmt: skip
     """Stores the next event once for each of its classes, if there is room for it and for its
     possible results; else returns what is full."""
@@ -154,7 +154,9 @@ def _store_next(
 
 
 @kernel(inline=True)
-def _visit_triggers(tables: Tables, history: History, heap: Timers, events: Events, work: Scratch, out: Detections, counters: Ints) -> None:
+def _visit_triggers(
+    tables: Tables, history: History, heap: Timers, events: InstanceEvents, work: SearchBuffers, out: Detections, counters: Ints
+) -> None:
     """Visits all queries of which the next event is a trigger."""
     at = work.cursor[NEXT]
     t, entity = events.t[at], np.int64(events.entity[at]) if tables.shared[0] == 0 else np.int64(0)
@@ -178,7 +180,7 @@ def _visit_triggers(tables: Tables, history: History, heap: Timers, events: Even
 
 
 @kernel(inline=True)
-def _strictest_guard_bits(guards: Guards, work: Scratch, begin: Int, end: Int, now: Int) -> np.uint64:
+def _strictest_guard_bits(guards: Guards, work: SearchBuffers, begin: Int, end: Int, now: Int) -> np.uint64:
     """Which of the triggers [begin, end), at most a word of them, satisfy their
     strictest guard, as bits.
 
@@ -194,7 +196,7 @@ def _strictest_guard_bits(guards: Guards, work: Scratch, begin: Int, end: Int, n
 
 @kernel(inline=True)
 def _visit(
-    tables: Tables, history: History, heap: Timers, work: Scratch, out: Detections, trigger: Int, entity: Int, t: Int, seq: Int, alone: bool,
+    tables: Tables, history: History, heap: Timers, work: SearchBuffers, out: Detections, trigger: Int, entity: Int, t: Int, seq: Int, alone: bool,
     counters: Ints
 ) -> None:  # fmt: skip
     """Processes a trigger whose nearest guards have come: searches its query, or defers the event.
@@ -211,7 +213,7 @@ def _visit(
 
 
 @kernel(inline=True)
-def _near_hold(guards: Guards, work: Scratch, trigger: Int, now: Int) -> bool:
+def _near_hold(guards: Guards, work: SearchBuffers, trigger: Int, now: Int) -> bool:
     """Whether the guards in a trigger's row have come recently enough, for any entity."""
     for i in range(FIRST_GUARDS):  # noqa: SIM110 - a kernel has no generators
         if work.last[guards[trigger, 2 * i]] < now - guards[trigger, 2 * i + 1]:
@@ -220,7 +222,7 @@ def _near_hold(guards: Guards, work: Scratch, trigger: Int, now: Int) -> bool:
 
 
 @kernel(inline=True)
-def _may_wait(tables: Tables, work: Scratch, trigger: Int, query: Int, now: Int, counters: Ints) -> bool:
+def _may_wait(tables: Tables, work: SearchBuffers, trigger: Int, query: Int, now: Int, counters: Ints) -> bool:
     """Whether all other guards of a trigger have come recently enough; the trigger's own row is
     read only if they are many.
 
@@ -235,7 +237,7 @@ def _may_wait(tables: Tables, work: Scratch, trigger: Int, query: Int, now: Int,
 
 
 @kernel(inline=True)
-def _far_hold(tables: Tables, work: Scratch, trigger: Int, now: Int, counters: Ints) -> bool:
+def _far_hold(tables: Tables, work: SearchBuffers, trigger: Int, now: Int, counters: Ints) -> bool:
     """Whether the other guards of a trigger have come recently enough, for any entity."""
     for i in range(tables.triggers[trigger, GUARDS] + FIRST_GUARDS, tables.triggers[trigger, GUARDS_END]):
         counters[CONDITIONS] += 1
@@ -245,7 +247,7 @@ def _far_hold(tables: Tables, work: Scratch, trigger: Int, now: Int, counters: I
 
 
 @kernel(inline=True)
-def _store(history: History, events: Events, at: Int, slot: Int) -> None:
+def _store(history: History, events: InstanceEvents, at: Int, slot: Int) -> None:
     """Appends an event to a slot with room, unless it is there already."""
     end = history.slots[slot, END]
     if end > history.slots[slot, BEGIN] and history.pool[end - 1, SEQ] == events.seq[at]:
@@ -254,7 +256,7 @@ def _store(history: History, events: Events, at: Int, slot: Int) -> None:
 
 
 @kernel()
-def _fire(tables: Tables, history: History, heap: Timers, work: Scratch, out: Detections, counters: Ints) -> None:
+def _fire(tables: Tables, history: History, heap: Timers, work: SearchBuffers, out: Detections, counters: Ints) -> None:
     """Removes the first timer and searches its query; equal timers are searched once."""
     cursor, due, key = work.cursor, heap.due[0], heap.key[0]
     pop(heap)
@@ -270,7 +272,7 @@ def _fire(tables: Tables, history: History, heap: Timers, work: Scratch, out: De
 
 @kernel(inline=True)
 def _evaluate_trigger(
-    tables: Tables, history: History, heap: Timers, work: Scratch, out: Detections, trigger: Int, entity: Int, t: Int, seq: Int, alone: bool,
+    tables: Tables, history: History, heap: Timers, work: SearchBuffers, out: Detections, trigger: Int, entity: Int, t: Int, seq: Int, alone: bool,
     counters: Ints
 ) -> None:  # fmt: skip
     """Searches the query of a trigger whose nearest guards have come, or sets its timer. `alone`:
@@ -290,7 +292,7 @@ def _evaluate_trigger(
 
 
 @kernel(inline=True)
-def _may_complete(tables: Tables, history: History, work: Scratch, trigger: Int, entity: Int, now: Int, counters: Ints) -> bool:
+def _may_complete(tables: Tables, history: History, work: SearchBuffers, trigger: Int, entity: Int, now: Int, counters: Ints) -> bool:
     """Whether the other guards of a trigger have come recently enough for any
     entity, then for this one."""
     if not _far_hold(tables, work, trigger, now, counters):
@@ -312,7 +314,7 @@ def _slots_are_recent(history: History, guards: Ints, begin: Int, end: Int, enti
 
 @kernel()
 def _starts(
-    tables: Tables, history: History, work: Scratch, query: Int, entity: Int, now: Int, seq: Int, offset: Int, node: Int, counters: Ints
+    tables: Tables, history: History, work: SearchBuffers, query: Int, entity: Int, now: Int, seq: Int, offset: Int, node: Int, counters: Ints
 ) -> bool:  # fmt: skip
     """Whether the event completes `node`, so that the query gets a timer `offset` later. Negations
     are checked when it is due."""

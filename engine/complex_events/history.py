@@ -20,7 +20,7 @@ from engine.index.compiled import kernel
 Floats = npt.NDArray[np.float64]
 ENTITY, X, Y = range(3)
 PLACE = 3
-"""Columns of `History.place`: the event's entity and, as the bits of floats, its position."""
+"""Columns of `History.entity_xy`: the event's entity and, as the bits of floats, its position."""
 SHIFT = 32
 """A slot's key is class << SHIFT | entity."""
 USED_SLOTS, USED_POOL, DIRECT = range(3)
@@ -30,7 +30,7 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 class History(NamedTuple):
     """`table` holds slots (-1 free), at most half full; `keys[s]` and `slots[s]` belong to slot s;
-    `pool`, `place` to events.
+    `pool`, `entity_xy` to events.
 
     `used`: slots, room of the pool, and whether the slots are those of classes 0, 1, ... (events
     are not kept by entity): then the table is not used.
@@ -40,11 +40,11 @@ class History(NamedTuple):
     keys: Ints
     slots: Ints
     pool: Ints
-    place: Ints
+    entity_xy: Ints
     used: Ints
 
 
-class Stored(NamedTuple):
+class StoredEvents(NamedTuple):
     """Events as columns: each with its slot's key, sorted by (key, t, seq)."""
 
     key: Ints
@@ -55,12 +55,12 @@ class Stored(NamedTuple):
     y: Floats
 
 
-def no_events() -> Stored:
+def no_events() -> StoredEvents:
     whole = np.zeros(0, np.int64)
-    return Stored(whole, whole, whole, np.zeros(0, np.int32), np.zeros(0), np.zeros(0))
+    return StoredEvents(whole, whole, whole, np.zeros(0, np.int32), np.zeros(0), np.zeros(0))
 
 
-def build_history(events: Stored, kinds: int, more_slots: int, more_events: int) -> History:
+def build_history(events: StoredEvents, kinds: int, more_slots: int, more_events: int) -> History:
     """A history of `events` with room for at least so many new slots and events; one slot for each
     of `kinds` classes, or (0) slots as needed."""
     if kinds:
@@ -83,12 +83,12 @@ def build_history(events: Stored, kinds: int, more_slots: int, more_events: int)
     history.slots[: len(keys)] = np.column_stack([bases, bases, bases + lengths, bases + capacity])
     at = np.repeat(bases - starts, lengths) + np.arange(len(events.key))
     history.pool[at] = np.column_stack([events.t, events.seq])
-    history.place[at] = np.column_stack([events.entity, events.x.view(np.int64), events.y.view(np.int64)])
+    history.entity_xy[at] = np.column_stack([events.entity, events.x.view(np.int64), events.y.view(np.int64)])
     _fill_table(history)
     return history
 
 
-def stored(history: History, horizon: Ints, now: int) -> Stored:
+def stored(history: History, horizon: Ints, now: int) -> StoredEvents:
     """The events that are at most `horizon[class]` older than `now`."""
     n = int(history.used[USED_SLOTS])
     slots = history.slots[:n]
@@ -99,7 +99,7 @@ def stored(history: History, horizon: Ints, now: int) -> Stored:
     at, key = at[keep], key[keep]
     order = np.argsort(key, kind="stable")
     at, key = at[order], key[order]
-    return Stored(key, history.pool[at, T], history.pool[at, SEQ], *columns_of(history.place[at]))
+    return StoredEvents(key, history.pool[at, T], history.pool[at, SEQ], *columns_of(history.entity_xy[at]))
 
 
 @kernel(inline=True)
@@ -108,28 +108,28 @@ def bits_of(number: Any) -> Int:
     return np.float64(number).view(np.int64)
 
 
-def columns_of(place: Ints) -> tuple[npt.NDArray[np.int32], Floats, Floats]:
+def columns_of(entity_xy: Ints) -> tuple[npt.NDArray[np.int32], Floats, Floats]:
     """Entities, x and y."""
-    x, y = np.ascontiguousarray(place[:, X]), np.ascontiguousarray(place[:, Y])
-    return place[:, ENTITY].astype(np.int32), x.view(np.float64), y.view(np.float64)
+    x, y = np.ascontiguousarray(entity_xy[:, X]), np.ascontiguousarray(entity_xy[:, Y])
+    return entity_xy[:, ENTITY].astype(np.int32), x.view(np.float64), y.view(np.float64)
 
 
-def merge(parts: list[Stored]) -> Stored:
+def merge(parts: list[StoredEvents]) -> StoredEvents:
     """The events of all parts, without duplicates."""
-    columns = Stored(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    columns = StoredEvents(*(np.concatenate(column) for column in zip(*parts, strict=True)))
     order = np.lexsort((columns.seq, columns.t, columns.key))
     key, seq = columns.key[order], columns.seq[order]
     fresh = np.append(True, (key[1:] != key[:-1]) | (seq[1:] != seq[:-1])) if len(order) else np.zeros(0, np.bool_)
-    return Stored(*(column[order[fresh]] for column in columns))
+    return StoredEvents(*(column[order[fresh]] for column in columns))
 
 
-def arrays(events: Stored) -> dict[str, npt.NDArray[Any]]:
+def arrays(events: StoredEvents) -> dict[str, npt.NDArray[Any]]:
     """Events as plain arrays, for snapshots."""
     return {f"event_{name}": column for name, column in events._asdict().items()}
 
 
-def from_arrays(columns: Mapping[str, npt.NDArray[Any]]) -> Stored:
-    return Stored(*(columns[f"event_{name}"] for name in Stored._fields))
+def from_arrays(columns: Mapping[str, npt.NDArray[Any]]) -> StoredEvents:
+    return StoredEvents(*(columns[f"event_{name}"] for name in StoredEvents._fields))
 
 
 def check(history: History) -> None:
@@ -212,7 +212,7 @@ def slot_with_room(history: History, key: Int, needed_from: Int) -> Int:
         for at in range(end - begin):
             history.pool[base + at, T], history.pool[base + at, SEQ] = history.pool[begin + at, T], history.pool[begin + at, SEQ]
             for column in range(PLACE):
-                history.place[base + at, column] = history.place[begin + at, column]
+                history.entity_xy[base + at, column] = history.entity_xy[begin + at, column]
         slots[slot, BASE], slots[slot, BEGIN], slots[slot, END], slots[slot, LIMIT] = base, base, base + end - begin, base + capacity
     return slot
 
@@ -222,5 +222,5 @@ def append(history: History, slot: Int, t: Int, seq: Int, entity: Int, x: Any, y
     """Appends an event, later than all others, to a slot with room."""
     end = history.slots[slot, END]
     history.pool[end, T], history.pool[end, SEQ] = t, seq
-    history.place[end, ENTITY], history.place[end, X], history.place[end, Y] = entity, bits_of(x), bits_of(y)
+    history.entity_xy[end, ENTITY], history.entity_xy[end, X], history.entity_xy[end, Y] = entity, bits_of(x), bits_of(y)
     history.slots[slot, END] = end + 1

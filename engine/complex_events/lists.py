@@ -74,7 +74,7 @@ ROOM = 8_192
 TOO_LONG, UNSURE = -1, -2
 
 
-class Lists(NamedTuple):
+class NodeLists(NamedTuple):
     """`items`: entries. For each node of one query, counted from its root: `ends`, the range of its
     list, and `wanted`, the search of `trace`."""
 
@@ -83,7 +83,7 @@ class Lists(NamedTuple):
     wanted: Ints
 
 
-class Tree(NamedTuple):
+class PatternTree(NamedTuple):
     """A query's pattern from node `root` on, and the lists of its nodes: `items` and
     `own`, the `ends` of Lists."""
 
@@ -107,7 +107,7 @@ class ListInput(NamedTuple):
     since_seq: Int
 
 
-class Ending(NamedTuple):
+class EndBounds(NamedTuple):
     """The end of a wanted occurrence: in [earliest, latest], at or before the event (now,
     arrival), or (exact) with it."""
 
@@ -118,13 +118,13 @@ class Ending(NamedTuple):
     arrival: Int
 
 
-def lists(most_nodes: int) -> Lists:
+def lists(most_nodes: int) -> NodeLists:
     """Room for the lists of one query at a time."""
-    return Lists(np.zeros((ROOM, ENTRY), np.int64), np.zeros((most_nodes, LIST), np.int64), np.zeros((most_nodes, WANT), np.int64))
+    return NodeLists(np.zeros((ROOM, ENTRY), np.int64), np.zeros((most_nodes, LIST), np.int64), np.zeros((most_nodes, WANT), np.int64))
 
 
 @kernel(inline=True)
-def _gather(tree: Tree, given: ListInput, i: Int, top: Int, capacity: Int) -> Int:
+def _gather(tree: PatternTree, given: ListInput, i: Int, top: Int, capacity: Int) -> Int:
     """Writes the events of node i's class that may be needed. Returns the end of the list."""
     items, own, slots, pool, since, since_seq = tree.items, tree.own, given.slots, given.pool, given.since, given.since_seq
     node = tree.root + i
@@ -328,7 +328,7 @@ def _write_and_all_starts(items: Memory, top: Int, capacity: Int, p: Int, p_end:
 
 
 @kernel()
-def fill(tree: Tree, given: ListInput, capacity: Int) -> Int:
+def fill(tree: PatternTree, given: ListInput, capacity: Int) -> Int:
     """Makes the lists of all nodes, with `capacity` for entries. Returns the number of all entries,
     0 if the root has none, or TOO_LONG."""
     nodes, requirements, items, own, root = tree
@@ -363,7 +363,7 @@ def fill(tree: Tree, given: ListInput, capacity: Int) -> Int:
 
 
 @kernel(inline=True)
-def _last_seen(tree: Tree, i: Int, latest: Int, now: Int, arrival: Int) -> Int:
+def _last_seen(tree: PatternTree, i: Int, latest: Int, now: Int, arrival: Int) -> Int:
     """The last entry of node i's list that ends at or before `latest` (at most `now`) and the event
     (now, arrival); if none, the index before the first."""
     items, own = tree.items, tree.own
@@ -374,7 +374,7 @@ def _last_seen(tree: Tree, i: Int, latest: Int, now: Int, arrival: Int) -> Int:
 
 
 @kernel(inline=True)
-def _greatest(tree: Tree, i: Int, ending: Ending, below: Int) -> Int:
+def _greatest(tree: PatternTree, i: Int, ending: EndBounds, below: Int) -> Int:
     """The greatest start below `below` of node i's entries with that ending; else NONE."""
     items, own, (exact, earliest, latest, now, arrival) = tree.items, tree.own, ending
     best, floor = np.int64(NONE), now if exact else earliest
@@ -390,7 +390,7 @@ def _greatest(tree: Tree, i: Int, ending: Ending, below: Int) -> Int:
 
 
 @kernel(inline=True)
-def _has(tree: Tree, node: Int, ending: Ending, s: Int) -> Int:
+def _has(tree: PatternTree, node: Int, ending: EndBounds, s: Int) -> Int:
     """Whether an occurrence of a node that starts at `s` has that ending: 1, 0, or UNSURE."""
     (nodes, requirements, items, own, root), (exact, earliest, latest, now, arrival) = tree, ending
     i, later, floor = node - root, False, now if exact else earliest
@@ -422,7 +422,7 @@ def _request(wanted: Memory, i: Int, exact: Int, earliest: Int, latest: Int, sta
 
 
 @kernel(inline=True)
-def _request_sequence(tree: Tree, wanted: Memory, node: Int, ending: Ending, s: Int) -> Int:
+def _request_sequence(tree: PatternTree, wanted: Memory, node: Int, ending: EndBounds, s: Int) -> Int:
     """Finds the latest start of the second part for which the first part
     starts at `s`: 1 or UNSURE."""
     nodes, root, (exact, earliest, latest, now, arrival) = tree.nodes, tree.root, ending
@@ -433,7 +433,7 @@ def _request_sequence(tree: Tree, wanted: Memory, node: Int, ending: Ending, s: 
         if start == NONE:
             return UNSURE
         after, end = start - nodes[node * NODE + HIGH], start - nodes[node * NODE + LOW]
-        has = _has(tree, first, Ending(none, after, end, now, arrival), s)
+        has = _has(tree, first, EndBounds(none, after, end, now, arrival), s)
         if has == UNSURE:
             return UNSURE
         if has:
@@ -443,7 +443,7 @@ def _request_sequence(tree: Tree, wanted: Memory, node: Int, ending: Ending, s: 
 
 
 @kernel(inline=True)
-def _request_and(tree: Tree, wanted: Memory, node: Int, ending: Ending, s: Int) -> Int:
+def _request_and(tree: PatternTree, wanted: Memory, node: Int, ending: EndBounds, s: Int) -> Int:
     """Finds which part has the ending, and which starts at `s`, in the
     order of `pick`: 1 or UNSURE."""
     nodes, root, (exact, earliest, latest, now, arrival) = tree.nodes, tree.root, ending
@@ -454,10 +454,10 @@ def _request_and(tree: Tree, wanted: Memory, node: Int, ending: Ending, s: Int) 
         part, other = nodes[node * NODE + FIRST + limited], nodes[node * NODE + FIRST + 1 - limited]
         exact_part, from_part = (exact, earliest) if which == limited else (np.int64(0), never)
         exact_other, from_other = (exact, earliest) if which != limited else (np.int64(0), never)
-        greatest = _greatest(tree, other - root, Ending(exact_other, from_other, end, now, arrival), np.int64(FAR))
+        greatest = _greatest(tree, other - root, EndBounds(exact_other, from_other, end, now, arrival), np.int64(FAR))
         if greatest < s:
             continue
-        has = _has(tree, part, Ending(exact_part, from_part, end, now, arrival), s)
+        has = _has(tree, part, EndBounds(exact_part, from_part, end, now, arrival), s)
         if has == UNSURE:
             return UNSURE
         if has:
@@ -468,7 +468,7 @@ def _request_and(tree: Tree, wanted: Memory, node: Int, ending: Ending, s: Int) 
 
 
 @kernel()
-def trace(tree: Tree, wanted: Memory, picked: Memory, start: Int, now: Int, arrival: Int) -> Int:
+def trace(tree: PatternTree, wanted: Memory, picked: Memory, start: Int, now: Int, arrival: Int) -> Int:
     """Writes the events of the occurrence that `search.pick` chooses, in the same form.
     Returns their number, or UNSURE."""
     nodes, own, root = tree.nodes, tree.own, tree.root
@@ -479,7 +479,7 @@ def trace(tree: Tree, wanted: Memory, picked: Memory, start: Int, now: Int, arri
     for node in range(root, last + 1):
         i, op = node - root, nodes[node * NODE + OP]
         exact, earliest, latest, s = wanted[i * WANT + EXACT], wanted[i * WANT + EARLIEST], wanted[i * WANT + LATEST], wanted[i * WANT + START]
-        found, ending = np.int64(1), Ending(exact, earliest, latest, now, arrival)
+        found, ending = np.int64(1), EndBounds(exact, earliest, latest, now, arrival)
         if exact == NOTHING:
             continue
         if op == PRIMITIVE:

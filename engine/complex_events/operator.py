@@ -20,7 +20,7 @@ from engine.complex_events import history as store
 from engine.complex_events.cells import Cells
 from engine.complex_events.classes import Class
 from engine.complex_events.detection import DONE, HEAP_FULL, POOL_FULL, TOO_MUCH_WORK, advance
-from engine.complex_events.history import SHIFT, History, Stored
+from engine.complex_events.history import SHIFT, History, StoredEvents
 from engine.complex_events.plan import CompositeIndex, Program, compile_index, recompile_index
 from engine.complex_events.query_search import (
     ACCESSED,
@@ -37,8 +37,8 @@ from engine.complex_events.query_search import (
     SEARCHED,
     WORK,
     Detections,
-    Events,
-    Scratch,
+    InstanceEvents,
+    SearchBuffers,
     found,
     reset,
     scratch,
@@ -73,7 +73,7 @@ class CompositeState:
     reached: tuple[int, int] = (NONE, -1)
     watermark: int = NONE
     counters: Ints = field(default_factory=lambda: np.zeros(COUNTERS, np.int64))
-    work: Scratch | None = None
+    work: SearchBuffers | None = None
     """Created on demand: working memory of the kernels, over the arrays above."""
 
 
@@ -89,12 +89,12 @@ def _initial(program: Program) -> CompositeState:
     )
 
 
-def _build_history(program: Program, events: Stored, more_slots: int, more_events: int) -> History:
+def _build_history(program: Program, events: StoredEvents, more_slots: int, more_events: int) -> History:
     """A program's history: with slots by class, or by class and entity."""
     return store.build_history(events, 0 if program.per_entity else len(program.tables.horizon), more_slots, more_events)
 
 
-def recent(program: Program, events: Stored) -> Ints:
+def recent(program: Program, events: StoredEvents) -> Ints:
     """The last time of each class (and one that is always now), from the stored events."""
     last = np.full(len(program.tables.horizon) + 1, NONE, np.int64)
     last[-1] = FAR
@@ -105,7 +105,7 @@ def recent(program: Program, events: Stored) -> Ints:
 # -- a step ----------------------------------------------------------------------------------------
 
 
-def _detect(program: Program, state: CompositeState, events: Events, watermark: int, dictionary: EntityDictionary, feed: Feed) -> pa.Table:
+def _detect(program: Program, state: CompositeState, events: InstanceEvents, watermark: int, dictionary: EntityDictionary, feed: Feed) -> pa.Table:
     """Changes after these events and the timers below `watermark`."""
     tables = program.tables
     most_items = int(np.diff(tables.leaf_ends).max(initial=1))
@@ -175,7 +175,7 @@ def _expand(ends: Ints, items: Ints, positions: Ints) -> tuple[Ints, Ints]:
     return owner, items[np.repeat(starts - offsets, lengths) + np.arange(len(owner))]
 
 
-def events_of(index: CompositeIndex, cells: Cells, batch: Batch) -> tuple[Events, ...]:
+def events_of(index: CompositeIndex, cells: Cells, batch: Batch) -> tuple[InstanceEvents, ...]:
     """The rows as events of each of CompositeIndex.programs."""
     ends, classes = cells.classes_of_rows(batch)
     row = np.repeat(np.arange(len(batch)), np.diff(ends))
@@ -183,11 +183,11 @@ def events_of(index: CompositeIndex, cells: Cells, batch: Batch) -> tuple[Events
     return tuple(_events(batch, row[owner], instances) for owner, instances in found)
 
 
-def _events(batch: Batch, owner: Ints, instances: Ints) -> Events:
+def _events(batch: Batch, owner: Ints, instances: Ints) -> InstanceEvents:
     """Rows that have instances (owner: their row, ascending) as events."""
     starts = np.flatnonzero(np.diff(owner, prepend=-1))
     rows = owner[starts]
-    return Events(
+    return InstanceEvents(
         batch.t[rows], batch.seq[rows], batch.entity[rows], batch.x[rows], batch.y[rows], np.append(starts, len(owner)).astype(np.int64), instances
     )  # fmt: skip
 
@@ -330,12 +330,12 @@ def _counters(program: Program, state: CompositeState) -> dict[str, int]:
     }
 
 
-def _renumber(events: Stored, moved: Ints) -> Stored:
+def _renumber(events: StoredEvents, moved: Ints) -> StoredEvents:
     """Events with the classes `moved[old]`; those of removed classes (-1) are dropped."""
     kind = moved[events.key >> SHIFT] if len(moved) else np.zeros(0, np.int64)
     kept = np.flatnonzero(kind >= 0)
     key = kind[kept] << SHIFT | events.key[kept] & ((1 << SHIFT) - 1)
-    return Stored(key, events.t[kept], events.seq[kept], events.entity[kept], events.x[kept], events.y[kept])
+    return StoredEvents(key, events.t[kept], events.seq[kept], events.entity[kept], events.x[kept], events.y[kept])
 
 
 class CompositeOperator(Operator[CompositeIndex]):

@@ -164,7 +164,7 @@ def _node_text(node: Pattern) -> tuple[str, int]:
 
 
 @dataclass(frozen=True)
-class Described:
+class DescribedNode:
     """A node for display. `kind` is the paper's: normal, trigger, virtual or negative; `label`
     names the operator or the primitive.
 
@@ -176,10 +176,10 @@ class Described:
     kind: str
     label: str
     bounds: tuple[int | None, ...] = ()
-    parts: tuple[Described, ...] = ()
+    parts: tuple[DescribedNode, ...] = ()
 
 
-def describe(pattern: Pattern, kind: str = "trigger") -> Described:
+def describe(pattern: Pattern, kind: str = "trigger") -> DescribedNode:
     """The pattern as a tree for display, with the kinds of [RFID] 3.1.
 
     >>> shelf, checkout = Primitive("shelf"), Primitive("checkout")
@@ -189,23 +189,23 @@ def describe(pattern: Pattern, kind: str = "trigger") -> Described:
     """
     match pattern:
         case Primitive(name):
-            return Described(kind, name)
+            return DescribedNode(kind, name)
         case Or(first, second):
-            return Described("negative" if kind == "negative" else "virtual", "OR", (), (describe(first, kind), describe(second, kind)))
+            return DescribedNode("negative" if kind == "negative" else "virtual", "OR", (), (describe(first, kind), describe(second, kind)))
         case And(first, second, span):
             label, bounds = ("AND", ()) if span is None else ("INTERVAL", (span,))
-            return Described(_inner(kind), label, bounds, (describe(first, kind), describe(second, kind)))
+            return DescribedNode(_inner(kind), label, bounds, (describe(first, kind), describe(second, kind)))
         case Absence(first, without, span):
-            return Described(_inner(kind), "ABSENCE", (span,), (describe(first, kind), describe(without, "negative")))
+            return DescribedNode(_inner(kind), "ABSENCE", (span,), (describe(first, kind), describe(without, "negative")))
         case Before(without, second, span):
-            return Described(_inner(kind), "BEFORE", (span,), (describe(without, "negative"), describe(second, kind)))
+            return DescribedNode(_inner(kind), "BEFORE", (span,), (describe(without, "negative"), describe(second, kind)))
         case Around(first, without, span):
-            return Described(_inner(kind), "AROUND", (span,), (describe(first, kind), describe(without, "negative")))
+            return DescribedNode(_inner(kind), "AROUND", (span,), (describe(first, kind), describe(without, "negative")))
         case Sequence(first, second, low, high, without):
             bounds_ = () if (low, high) == (0, None) else (low, high)
             middle = () if without is None else (describe(without, "negative"),)
             before = "negative" if kind == "negative" else "normal"
-            return Described(_inner(kind), "SEQUENCE", bounds_, (describe(first, before), *middle, describe(second, kind)))
+            return DescribedNode(_inner(kind), "SEQUENCE", bounds_, (describe(first, before), *middle, describe(second, kind)))
     raise TypeError(f"{pattern!r} is no pattern")
 
 

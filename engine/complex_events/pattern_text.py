@@ -15,7 +15,7 @@ from engine.model.messages import Message, either
 MAX_CHARACTERS = 50_000
 MAX_PRIMITIVES = 256
 """The greatest number of primitives in one pattern; each counts as often as it is named."""
-Place = tuple[int, int]
+Location = tuple[int, int]
 """Line and column, from 1."""
 
 _WORDS = {
@@ -28,26 +28,26 @@ _WORDS = {
 class PatternRefused(ValueError):
     """The text is not a pattern; has the fault and its place."""
 
-    def __init__(self, place: Place, message: Message) -> None:
-        self.place, self.message = place, message
-        super().__init__(Message("line {line}, column {column}: {message}", line=place[0], column=place[1], message=message))
+    def __init__(self, location: Location, message: Message) -> None:
+        self.location, self.message = location, message
+        super().__init__(Message("line {line}, column {column}: {message}", line=location[0], column=location[1], message=message))
 
 
 @dataclass
-class Translated:
+class TranslatedPattern:
     """The JSON tree of a text, and the places of its parts by JSON pointer inside the tree."""
 
     tree: Any
-    places: dict[str, Place] = field(default_factory=dict)
+    locations: dict[str, Location] = field(default_factory=dict)
 
-    def place(self, pointer: str) -> Place:
+    def location(self, pointer: str) -> Location:
         """The place of the nearest part around `pointer`."""
-        while pointer and pointer not in self.places:
+        while pointer and pointer not in self.locations:
             pointer = pointer.rpartition("/")[0]
-        return self.places.get(pointer, (1, 1))
+        return self.locations.get(pointer, (1, 1))
 
 
-def translate(text: str) -> Translated:
+def translate(text: str) -> TranslatedPattern:
     """The tree that is equivalent to `text`. Raises PatternRefused.
 
     >>> translate("A : !(B OR C)[PT5M] AND D").tree
@@ -64,8 +64,8 @@ def translate(text: str) -> Translated:
     names = sum(1 for part in tree.iter_subtrees() if part.data == "primitive")
     if names > MAX_PRIMITIVES:
         raise PatternRefused((1, 1), Message("the pattern names {names} primitives; at most {most} are allowed", names=names, most=MAX_PRIMITIVES))
-    found = Translated(None)
-    found.tree = _Translator(found.places).node(tree, "")
+    found = TranslatedPattern(None)
+    found.tree = _Translator(found.locations).node(tree, "")
     return found
 
 
@@ -78,12 +78,12 @@ def _lark() -> Lark:
 class _Translator:
     """Translates parse trees to JSON and notes the place of each part."""
 
-    def __init__(self, places: dict[str, Place]) -> None:
-        self.places = places
+    def __init__(self, locations: dict[str, Location]) -> None:
+        self.locations = locations
 
     def node(self, tree: Tree[Token], pointer: str) -> Any:
-        place = (tree.meta.line, tree.meta.column)
-        self.places[pointer] = place
+        location = (tree.meta.line, tree.meta.column)
+        self.locations[pointer] = location
         if tree.data == "primitive":
             return str(tree.children[0])
         parts = [one for one in tree.children if isinstance(one, Tree)]
@@ -99,7 +99,7 @@ class _Translator:
         if len(operands) == 3:
             found["without"] = self.node(operands[1], f"{pointer}/without")
         for one in bounds:
-            self.places[f"{pointer}/bounds"] = (one.meta.line, one.meta.column)
+            self.locations[f"{pointer}/bounds"] = (one.meta.line, one.meta.column)
             found["bounds"] = [self.bound(child, f"{pointer}/bounds/{i}") for i, child in enumerate(one.children) if isinstance(child, Tree)]
         return found
 
@@ -109,7 +109,7 @@ class _Translator:
     def bound(self, tree: Tree[Token], pointer: str) -> int | float | str | None:
         (token,) = tree.children
         assert isinstance(token, Token)
-        self.places[pointer] = (token.line or 1, token.column or 1)
+        self.locations[pointer] = (token.line or 1, token.column or 1)
         if tree.data == "open":
             return None
         text = str(token).strip("'")
@@ -132,11 +132,11 @@ def _syntax_fault(fault: UnexpectedInput, text: str) -> PatternRefused:
     if token is None or token.type == "$END":
         lines = text.rstrip().split("\n")
         return PatternRefused((len(lines), len(lines[-1]) + 1), Message("the text ends too early; expected {expected}", expected=expected))
-    place, found = (token.line, token.column), repr(str(token))
+    location, found = (token.line, token.column), repr(str(token))
     if token.type == "BANG":
         remedy = Message("non-occurrence is written p : !q : r, p : !q[D], !q[D] : r or p AND !q[D], bounds before r, several as !(q OR r)")
-        return PatternRefused(place, Message("unexpected {found}; expected {expected}; {remedy}", found=found, expected=expected, remedy=remedy))
-    return PatternRefused(place, Message("unexpected {found}; expected {expected}", found=found, expected=expected))
+        return PatternRefused(location, Message("unexpected {found}; expected {expected}; {remedy}", found=found, expected=expected, remedy=remedy))
+    return PatternRefused(location, Message("unexpected {found}; expected {expected}", found=found, expected=expected))
 
 
 def _expected(names: Any) -> Message:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from engine.complex_events.history import DIRECT as BY_CLASS
 from engine.complex_events.history import PLACE, SHIFT, Floats, History, find
-from engine.complex_events.lists import Lists, lists
+from engine.complex_events.lists import NodeLists, lists
 from engine.complex_events.plan import Tables
 from engine.complex_events.search import (
     BEGIN,
@@ -64,7 +64,7 @@ OLDEST, NEWEST, COUNT, BY_LISTS = range(4)
 """Columns of `Waiting.queries`: a query's candidates, and whether it is evaluated by lists."""
 
 
-class Events(NamedTuple):
+class InstanceEvents(NamedTuple):
     """Events in (t, seq) with their instances, `instances[ends[i]:ends[i + 1]]`."""
 
     t: Ints
@@ -76,7 +76,7 @@ class Events(NamedTuple):
     instances: Ints
 
 
-class Waiting(NamedTuple):
+class DeferredEvents(NamedTuple):
     """Deferred events that may complete queries evaluated by lists: `candidates`, a linked list for
     each of `queries`; `touched`: queries that have some.
 
@@ -90,7 +90,7 @@ class Waiting(NamedTuple):
     size: Ints
 
 
-class Scratch(NamedTuple):
+class SearchBuffers(NamedTuple):
     """`env`: see `search`. `seen[q]`: the last event that visited query q.
 
     `since`, `since_seq`: a query reads the events after this one. `last[c]`: the time of the
@@ -105,38 +105,38 @@ class Scratch(NamedTuple):
     since_seq: Ints
     last: Ints
     past: Ints
-    lists: Lists
-    waiting: Waiting
+    lists: NodeLists
+    waiting: DeferredEvents
     cursor: Ints
 
 
 class Detections(NamedTuple):
     """Room for detections: `rows` (query, entity, s, e, end of its evidence) and evidence as
-    `events` (leaf's node, t, seq, then `History.place`)."""
+    `events` (leaf's node, t, seq, then `History.entity_xy`)."""
 
     rows: Ints
     events: Ints
     size: Ints
 
 
-def scratch(tables: Tables, since: Ints, since_seq: Ints, last: Ints) -> Scratch:
+def scratch(tables: Tables, since: Ints, since_seq: Ints, last: Ints) -> SearchBuffers:
     """Working memory; call `reset` before each step."""
     leaves, n = int(np.diff(tables.leaf_ends).max(initial=0)), len(tables.root)
     queries = np.zeros((n, 4), np.int64)
     queries[:, BY_LISTS] = tables.listed
-    waiting = Waiting(
+    waiting = DeferredEvents(
         np.zeros((max(CANDIDATES, len(tables.triggers)) if tables.listed.any() else 0, 4), np.int64),
         queries,
         np.zeros(n + 1, np.int64),
         np.zeros(3, np.int64),
     )
-    return Scratch(
+    return SearchBuffers(
         np.zeros(LEAVES + leaves, np.int64), np.zeros((leaves, 2), np.int64), np.full(n, -1, np.int64), since, since_seq, last,
         np.zeros((leaves, 4), np.int64), lists(2 * leaves), waiting, np.zeros(8, np.int64),
     )  # fmt: skip
 
 
-def reset(work: Scratch) -> None:
+def reset(work: SearchBuffers) -> None:
     """Resets the working memory before a step."""
     waiting = work.waiting
     waiting.queries[waiting.touched[: waiting.size[1]], COUNT] = 0
@@ -150,7 +150,7 @@ def found(rows: int, items: int) -> Detections:
 
 @kernel(inline=True)
 def prepare(
-    tables: Tables, history: History, work: Scratch, query: Int, entity: Int, now: Int, completer: Int, least: Int
+    tables: Tables, history: History, work: SearchBuffers, query: Int, entity: Int, now: Int, completer: Int, least: Int
 ) -> None:  # fmt: skip
     """Sets up a search of a query."""
     env = work.env
@@ -166,7 +166,7 @@ def prepare(
 
 
 @kernel(inline=True)
-def count_work(work: Scratch, query: Int, now: Int, counters: Ints) -> None:
+def count_work(work: SearchBuffers, query: Int, now: Int, counters: Ints) -> None:
     """Counts the work of a search; records a query that exceeded the limit."""
     counters[WORK] += work.env[OPERATIONS]
     if work.env[OPERATIONS] > MOST_OPERATIONS:
@@ -175,7 +175,7 @@ def count_work(work: Scratch, query: Int, now: Int, counters: Ints) -> None:
 
 @kernel(inline=True)
 def write_detection(
-    history: History, work: Scratch, out: Detections, query: Int, entity: Int, start: Int, now: Int, count: Int, counters: Ints
+    history: History, work: SearchBuffers, out: Detections, query: Int, entity: Int, start: Int, now: Int, count: Int, counters: Ints
 ) -> None:
     """Writes a detection with the `count` events that are picked."""
     row, item = out.size[0], out.size[1]
@@ -183,7 +183,7 @@ def write_detection(
         at = work.picked[i, 1]
         out.events[item, 0], out.events[item, 1], out.events[item, 2] = work.picked[i, 0], history.pool[at, T], history.pool[at, SEQ]
         for column in range(PLACE):
-            out.events[item, 3 + column] = history.place[at, column]
+            out.events[item, 3 + column] = history.entity_xy[at, column]
         item += 1
     out.rows[row, 0], out.rows[row, 1], out.rows[row, 2], out.rows[row, 3], out.rows[row, 4] = query, entity, start, now, item
     out.size[0], out.size[1] = row + 1, item
@@ -192,7 +192,7 @@ def write_detection(
 
 @kernel(inline=True)
 def _search_prepared(
-    tables: Tables, history: History, slots: Memory, work: Scratch, out: Detections, query: Int, entity: Int, now: Int, counters: Ints
+    tables: Tables, history: History, slots: Memory, work: SearchBuffers, out: Detections, query: Int, entity: Int, now: Int, counters: Ints
 ) -> None:  # fmt: skip
     """Searches the query that was prepared; asserts the detection if an
     occurrence is completed now."""
@@ -211,7 +211,7 @@ def _search_prepared(
 
 @kernel(inline=True)
 def search_query(
-    tables: Tables, history: History, work: Scratch, out: Detections, query: Int, entity: Int, now: Int, completer: Int, counters: Ints
+    tables: Tables, history: History, work: SearchBuffers, out: Detections, query: Int, entity: Int, now: Int, completer: Int, counters: Ints
 ) -> None:  # fmt: skip
     """Searches one query for the present event or timer."""
     prepare(tables, history, work, query, entity, now, completer, now - tables.within[query])
@@ -219,7 +219,7 @@ def search_query(
 
 
 @kernel()
-def search_past(tables: Tables, history: History, work: Scratch, out: Detections, query: Int, now: Int, completer: Int, counters: Ints) -> None:
+def search_past(tables: Tables, history: History, work: SearchBuffers, out: Detections, query: Int, now: Int, completer: Int, counters: Ints) -> None:
     """Like `search_query`, for an event after which others have been stored; for
     queries over all entities."""
     prepare(tables, history, work, query, np.int64(0), now, completer, now - tables.within[query])

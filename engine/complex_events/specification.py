@@ -159,7 +159,7 @@ class _PatternReader:
         inner = Context(context.feed, context.regions)
         found = self.node(translated.tree, inner, 0)
         for fault in inner.faults:
-            line, column = translated.place(fault.pointer)
+            line, column = translated.location(fault.pointer)
             context.fault(Message("line {line}, column {column}: {message}", line=line, column=column, message=fault.message))
         return found
 

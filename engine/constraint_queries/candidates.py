@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from engine.constraint_queries.pairs import Events, Floats, Graphs, Ints, PairBounds, is_consistent
+from engine.constraint_queries.pairs import ConstraintEvents, Floats, Graphs, Ints, PairBounds, is_consistent
 from engine.constraint_queries.pool import RING, NewEvent, Pool
-from engine.constraint_queries.rings import BITS, EVENT, UNTIL, Rings, T, bucket, cell
+from engine.constraint_queries.rings import BITS, EVENT, UNTIL, DomainRings, T, bucket, cell
 from engine.index.compiled import kernel
 
 _STEPS, _STRETCH = 8, 256
@@ -37,7 +37,7 @@ def first_at_or_after(ring: Ints, low: int, high: int, time: int) -> Any:
 
 
 @kernel(inline=True)
-def mask_within_reach(rings: Rings, low: int, high: int, bounds: PairBounds, new: NewEvent, skip_expired: bool) -> Any:
+def mask_within_reach(rings: DomainRings, low: int, high: int, bounds: PairBounds, new: NewEvent, skip_expired: bool) -> Any:
     """The events of a short range that are within reach, as bits; and those of them that
     need the exact constraints."""
     mask, sure = np.int64(0), np.int64(0)
@@ -54,7 +54,7 @@ def mask_within_reach(rings: Rings, low: int, high: int, bounds: PairBounds, new
 
 
 @kernel(inline=True)
-def near_any(rings: Rings, low: int, high: int, bounds: PairBounds, new: NewEvent, skip_expired: bool) -> Any:
+def near_any(rings: DomainRings, low: int, high: int, bounds: PairBounds, new: NewEvent, skip_expired: bool) -> Any:
     """Whether some event of the range is within reach, and whether one is certainly a candidate.
 
     Both are counted block by block, newest first, without a branch, so that the loop is vectorized.
@@ -96,7 +96,7 @@ def within_reach(place: Floats, low: int, high: int, bounds: PairBounds, new: Ne
 
 
 @kernel()
-def from_cells(rings: Rings, v: int, low: int, high: int, side: float, bounds: PairBounds, new: NewEvent, pooled: Ints, top: int) -> Any:
+def from_cells(rings: DomainRings, v: int, low: int, high: int, side: float, bounds: PairBounds, new: NewEvent, pooled: Ints, top: int) -> Any:
     """Like `within_reach`, for variable v, by its cells; in order of the ring."""
     place, first, last = rings.place, rings.corners[v], rings.corners[v + 1]
     x, y, z, reach = new.x, new.y, new.z, bounds.reach
@@ -140,7 +140,15 @@ def _sort(pooled: Ints, begin: int, end: int) -> None:
 
 @kernel(inline=True)
 def consistent_events(
-    graphs: Graphs, events: Events, rings: Rings, pool: Pool, bounds: PairBounds, new: NewEvent, begin: int, end: int, skip_expired: bool
+    graphs: Graphs,
+    events: ConstraintEvents,
+    rings: DomainRings,
+    pool: Pool,
+    bounds: PairBounds,
+    new: NewEvent,
+    begin: int,
+    end: int,
+    skip_expired: bool,
 ) -> Any:
     """Keeps, of the ring indexes in the pool from `begin` to `end`, the events consistent with the
     new one; adds their columns. Returns the new end."""

@@ -1,4 +1,4 @@
-"""A checked constraint query: the filters of each variable, and at most one `Pair`
+"""A checked constraint query: the filters of each variable, and at most one `VariablePair`
 for every pair of variables."""
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Variable:
 
 
 @dataclass(frozen=True)
-class Limit:
+class DistanceLimit:
     """A bound on a distance; if `open`, the value itself is excluded."""
 
     value: float
@@ -47,7 +47,7 @@ class Limit:
 
 
 @dataclass(frozen=True)
-class Pair:
+class VariablePair:
     """The constraints between two variables, `first` < `second` by position.
 
     `earliest <= second.t - first.t <= latest` (closed; null: unbounded); the distance is
@@ -58,8 +58,8 @@ class Pair:
     second: int
     earliest: int | None = None
     latest: int | None = None
-    least: Limit | None = None
-    greatest: Limit | None = None
+    least: DistanceLimit | None = None
+    greatest: DistanceLimit | None = None
     comparisons: tuple[Comparison, ...] = ()
 
 
@@ -71,7 +71,7 @@ class ConstraintSpecification:
     name: str
     where: Conditions
     variables: tuple[Variable, ...]
-    pairs: tuple[Pair, ...]
+    pairs: tuple[VariablePair, ...]
     symmetric: tuple[tuple[int, ...], ...] = ()
     report: str = "all"
     expiration: str = "tight"

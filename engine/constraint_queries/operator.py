@@ -16,12 +16,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from engine.constraint_queries.estimates import expected_events, minimal_kept_times
-from engine.constraint_queries.pairs import Events, Ints
+from engine.constraint_queries.pairs import ConstraintEvents, Ints
 from engine.constraint_queries.plan import ARROW_TYPES, ConstraintIndex, compile_index
-from engine.constraint_queries.pool import Taken
+from engine.constraint_queries.pool import FilteredEvents
 from engine.constraint_queries.ranges import count_rows, group_positions
 from engine.constraint_queries.solver import NO_ROOM, TOO_MANY_EVENTS, TOO_MANY_SOLUTIONS, advance
-from engine.constraint_queries.store import Store, merge_stores
+from engine.constraint_queries.store import EventStore, merge_stores
 from engine.constraint_queries.unary import as_int64, double, passing_rows
 from engine.index.geodesic import earth_centred
 from engine.model.batch import Batch, EntityDictionary
@@ -40,20 +40,20 @@ kilobyte, and all are in memory at once."""
 _CHUNK, _ROOM = 65_536, 100_000
 
 
-class SearchStage(Stage[ConstraintIndex, Store]):
+class SearchStage(Stage[ConstraintIndex, EventStore]):
     """The filters of single variables, then domains, forward checking and
     expiration of each query."""
 
-    def initial(self, index: ConstraintIndex) -> Store:
-        return Store(index.graphs, index.slots)
+    def initial(self, index: ConstraintIndex) -> EventStore:
+        return EventStore(index.graphs, index.slots)
 
-    def step(self, index: ConstraintIndex, state: Store, batch: Batch, watermark: int) -> Output[Store]:
+    def step(self, index: ConstraintIndex, state: EventStore, batch: Batch, watermark: int) -> Output[EventStore]:
         chunks = (Batch(batch.rows.slice(begin, _CHUNK), batch.entities) for begin in range(0, len(batch), _CHUNK))
         asserted = [changes for chunk in chunks for changes in _process_batch(index, state, chunk)]
         state.settle(watermark)
         return Output(state, concat(asserted))
 
-    def migrate(self, index: ConstraintIndex, parts: Sequence[tuple[ConstraintIndex, Store]]) -> Store:
+    def migrate(self, index: ConstraintIndex, parts: Sequence[tuple[ConstraintIndex, EventStore]]) -> EventStore:
         place_of = {plan.query.key: (p, q) for p, (old, _) in reversed(list(enumerate(parts))) for q, plan in enumerate(old.plans)}
         sources = []
         for p, (old, store) in enumerate(parts):
@@ -62,19 +62,19 @@ class SearchStage(Stage[ConstraintIndex, Store]):
             sources.append((store, variables, _variables(index, [q for _, q in own])))
         return merge_stores(index.graphs, index.slots, sources)
 
-    def dump(self, index: ConstraintIndex, state: Store) -> bytes:
+    def dump(self, index: ConstraintIndex, state: EventStore) -> bytes:
         return state.dump()
 
-    def load(self, index: ConstraintIndex, data: bytes) -> Store:
+    def load(self, index: ConstraintIndex, data: bytes) -> EventStore:
         state = self.initial(index)
         state.load(data)
         return state
 
-    def check(self, index: ConstraintIndex, state: Store) -> None:
+    def check(self, index: ConstraintIndex, state: EventStore) -> None:
         assert state.variables == sum(len(plan.filters) for plan in index.plans)
         state.check()
 
-    def counters(self, index: ConstraintIndex, state: Store) -> Mapping[str, int]:
+    def counters(self, index: ConstraintIndex, state: EventStore) -> Mapping[str, int]:
         candidates, searches, solutions = state.work.tolist()
         events, rows = state.filtered.tolist()
         kept = {"events_filtered": events, "rows_searched": rows, "events_kept": state.kept, "peak_events": state.peak}
@@ -116,7 +116,7 @@ def _variables(index: ConstraintIndex, queries: Sequence[int]) -> Ints:
     return np.concatenate([np.empty(0, np.int64), *(np.arange(first[q], first[q + 1]) for q in queries)])
 
 
-def _process_batch(index: ConstraintIndex, store: Store, batch: Batch) -> Iterator[pa.Table]:
+def _process_batch(index: ConstraintIndex, store: EventStore, batch: Batch) -> Iterator[pa.Table]:
     """Changes of all queries after the rows of `batch`, query by query."""
     rows, queries, bits = passing_rows(index, batch)
     store.filtered += np.array([len(batch), len(rows)])
@@ -130,7 +130,7 @@ def _process_batch(index: ConstraintIndex, store: Store, batch: Batch) -> Iterat
 
 
 def search_batch(
-    index: ConstraintIndex, store: Store, new: Events, row: Ints, queries: npt.NDArray[np.int32], bits: Ints
+    index: ConstraintIndex, store: EventStore, new: ConstraintEvents, row: Ints, queries: npt.NDArray[np.int32], bits: Ints
 ) -> Iterator[tuple[Ints, Ints]]:
     """Processes new events, which come after all earlier ones: event `row[k]` of `new` may be taken
     by the variables `bits[k]` of query `queries[k]`.
@@ -141,7 +141,7 @@ def search_batch(
     order, starts = group_positions(queries, len(index.plans))
     own_bits = bits[order]
     store.reserve(int(new.t[0]), len(new.t), count_rows(own_bits, starts, index.graphs.variables))
-    taken = Taken(row[order] + store.append(new), own_bits, starts)
+    taken = FilteredEvents(row[order] + store.append(new), own_bits, starts)
     heads, tails = store.rings.heads.copy(), store.rings.tails.copy()
     total = np.zeros(len(index.plans), np.int64)
     at = 0
@@ -175,7 +175,7 @@ def search_batch(
     store.update_peak(heads, tails)
 
 
-def _events(index: ConstraintIndex, store: Store, batch: Batch, picked: Ints) -> Events:
+def _events(index: ConstraintIndex, store: EventStore, batch: Batch, picked: Ints) -> ConstraintEvents:
     """The picked rows as events, with texts as the store's ranks."""
     n, at = len(picked), pa.array(picked)
     x, y = batch.x[picked], batch.y[picked]
@@ -196,10 +196,10 @@ def _events(index: ConstraintIndex, store: Store, batch: Batch, picked: Ints) ->
     doubles = [double(compared(name)) for name in index.slots.doubles]
     ints = np.stack(columns) if columns else np.zeros((0, n), np.int64)
     floats = np.stack(doubles) if doubles else np.zeros((0, n))
-    return Events(batch.t[picked], batch.seq[picked], batch.entity[picked], x, y, place, ints, floats)
+    return ConstraintEvents(batch.t[picked], batch.seq[picked], batch.entity[picked], x, y, place, ints, floats)
 
 
-def _changes(index: ConstraintIndex, store: Store, queries: Ints, members: Ints, dictionary: EntityDictionary) -> pa.Table:
+def _changes(index: ConstraintIndex, store: EventStore, queries: Ints, members: Ints, dictionary: EntityDictionary) -> pa.Table:
     """Solutions as changes: entities and evidence in the order of the variables."""
     first = index.graphs.variables
     sizes = np.diff(first)[queries]

@@ -1,7 +1,7 @@
 """The constraints on a pair of events, compiled: times, order, distance and comparisons of
 closed constraint graphs.
 
-`Graphs` holds all queries, `Events` the stored events.
+`Graphs` holds all queries, `ConstraintEvents` the stored events.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Graphs(NamedTuple):
     geodesic: bool
 
 
-class Events(NamedTuple):
+class ConstraintEvents(NamedTuple):
     """Events in (t, arrival), so the lower number comes first. `place` (3, n): earth-centred in
     metres, or the plane's x, y, 0.
 
@@ -137,7 +137,7 @@ def _distance(geodesic: bool, x0: float, y0: float, x1: float, y1: float) -> Any
 
 
 @kernel()
-def is_consistent(graphs: Graphs, events: Events, pair: int, named_first: bool, one: int, other: int) -> Any:
+def is_consistent(graphs: Graphs, events: ConstraintEvents, pair: int, named_first: bool, one: int, other: int) -> Any:
     """Whether events `one` and `other` satisfy the pair's distances and comparisons; times
     and order are not checked.
 
@@ -162,7 +162,7 @@ def is_consistent(graphs: Graphs, events: Events, pair: int, named_first: bool, 
 
 
 @kernel(inline=True)
-def _is_close(graphs: Graphs, events: Events, pair: int, named_first: bool, one: int, other: int) -> Any:
+def _is_close(graphs: Graphs, events: ConstraintEvents, pair: int, named_first: bool, one: int, other: int) -> Any:
     exact, place, reach = graphs.exact, events.place, graphs.limits[pair, REACH]
     greatest, least = exact[pair, GREATEST], exact[pair, LEAST]
     limited, kept_apart = greatest < np.inf, least >= 0.0

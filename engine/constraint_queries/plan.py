@@ -265,8 +265,8 @@ def _symmetry(specification: ConstraintSpecification) -> tuple[npt.NDArray[np.in
         for arranged in product(*(permutations(group) for group in specification.symmetric)):
             arrangement = list(range(m))
             for group, members in zip(specification.symmetric, arranged, strict=True):
-                for place, member in zip(group, members, strict=True):
-                    arrangement[place] = member
+                for variable, member in zip(group, members, strict=True):
+                    arrangement[variable] = member
             found.append(arrangement)
         arrangements = np.array(found[1:], np.int64).reshape(-1, m)  # The first one changes nothing.
     return order, arrangements

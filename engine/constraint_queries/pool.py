@@ -12,7 +12,7 @@ from engine.constraint_queries.rings import BITS, EVENT, T
 from engine.index.compiled import kernel
 
 
-class Taken(NamedTuple):
+class FilteredEvents(NamedTuple):
     """The events that pass the queries' filters, query by query in (t, arrival): rows
     `starts[q]` to `starts[q + 1]` are the numbers of events and, as bits, the
     variables of q that may take them."""
@@ -22,7 +22,7 @@ class Taken(NamedTuple):
     starts: Ints
 
 
-class Numbers(NamedTuple):
+class QueryNumbers(NamedTuple):
     """Query `number`: its m variables begin at number `first` of all variables, its m
     * m pairs at number `pairs`. `tight`: it has that form; `shared`: an event counts
     once for all its variables."""
@@ -40,7 +40,7 @@ class Numbers(NamedTuple):
 def query_numbers(graphs: Graphs, q: int) -> Any:
     """The numbers of query q."""
     first, form = graphs.variables[q], graphs.form[q]
-    return Numbers(q, first, graphs.variables[q + 1] - first, graphs.pairs[q], form == TIGHT, form != DOMAINS, graphs.only_first[q])
+    return QueryNumbers(q, first, graphs.variables[q + 1] - first, graphs.pairs[q], form == TIGHT, form != DOMAINS, graphs.only_first[q])
 
 
 class NewEvent(NamedTuple):
@@ -86,7 +86,7 @@ class Pool(NamedTuple):
     masks: Ints
 
 
-class Found(NamedTuple):
+class SolutionBuffers(NamedTuple):
     """Room for solutions: `query` of each, and its events, one solution behind the other."""
 
     query: Ints
@@ -96,8 +96,8 @@ class Found(NamedTuple):
 CANDIDATES, SEARCHES, SOLUTIONS = range(3)
 
 
-def allocate_found(capacity: int, variables: int) -> Found:
-    return Found(np.empty(capacity, np.int64), np.empty(capacity * max(variables, 1), np.int64))
+def allocate_found(capacity: int, variables: int) -> SolutionBuffers:
+    return SolutionBuffers(np.empty(capacity, np.int64), np.empty(capacity * max(variables, 1), np.int64))
 
 
 def allocate_pool(capacity: int, variables: int) -> Pool:

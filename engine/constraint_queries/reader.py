@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from engine.constraint_queries.constraints import Comparison, ConstraintSpecification, Limit, Pair, Variable
+from engine.constraint_queries.constraints import Comparison, ConstraintSpecification, DistanceLimit, Variable, VariablePair
 from engine.constraint_queries.graph import ConstraintGraph, DistanceBound, TimeBound, time_bounds
 from engine.constraint_queries.sums import FIRST, NAMED, Factor, NoSum, Sum, SumComparison, constant_of, parts_of, time_difference
 from engine.context import Context
@@ -327,25 +327,25 @@ class _Reader:
             groups.append(group)
         return tuple(sorted(groups))
 
-    def pairs(self) -> tuple[Pair, ...]:
+    def pairs(self) -> tuple[VariablePair, ...]:
         keys = {(min(one.start, one.end), max(one.start, one.end)) for one in self.times} | set(self.comparisons)
         keys |= {(one.first, one.second) for one in (*self.least, *self.greatest)}
         return tuple(self.pair(*key) for key in sorted(keys))
 
-    def pair(self, first: int, second: int) -> Pair:
+    def pair(self, first: int, second: int) -> VariablePair:
         """All constraints between two variables as one Pair."""
         after = [one.upper for one in self.times if (one.start, one.end) == (first, second)]
         before = [-one.upper for one in self.times if (one.start, one.end) == (second, first)]
         least = [(one.value, one.open) for one in self.least if (one.first, one.second) == (first, second)]
         greatest = [(one.value, not one.open) for one in self.greatest if (one.first, one.second) == (first, second)]
         low, high = max(least, default=None), min(greatest, default=None)
-        return Pair(
+        return VariablePair(
             first,
             second,
             max(before, default=None),
             min(after, default=None),
-            None if low is None else Limit(*low),
-            None if high is None else Limit(high[0], not high[1]),
+            None if low is None else DistanceLimit(*low),
+            None if high is None else DistanceLimit(high[0], not high[1]),
             _distinct(self.comparisons.get((first, second), [])),
         )
 

@@ -29,7 +29,7 @@ _FARTHEST = float(2**40)
 EVENT, T, UNTIL, BITS = range(4)
 
 
-class Rings(NamedTuple):
+class DomainRings(NamedTuple):
     """Variable v (of all queries) has the events `heads[v]` to `tails[v]`, and room from
     `begins[v]` to `ends[v]`.
 
@@ -51,14 +51,14 @@ class Rings(NamedTuple):
     corners: Ints
 
 
-def empty_rings(capacities: Ints, corners: Ints) -> Rings:
+def empty_rings(capacities: Ints, corners: Ints) -> DomainRings:
     """Rings with room for `capacities[v]` events of each variable, and
     buckets between `corners`."""
     total = int(capacities.sum())
     ends = np.cumsum(capacities)
     begins = ends - capacities
     previous, buckets = np.empty(total if corners[-1] else 0, np.int64), np.full(int(corners[-1]), -1, np.int64)
-    return Rings(np.empty((4, total), np.int64), np.empty((3, total)), begins, begins.copy(), begins.copy(), ends, previous, buckets, corners)
+    return DomainRings(np.empty((4, total), np.int64), np.empty((3, total)), begins, begins.copy(), begins.copy(), ends, previous, buckets, corners)
 
 
 @kernel(inline=True)
@@ -106,7 +106,7 @@ def alive(ints: Ints, heads: Ints, tails: Ints, now: int, used: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def move_events(old: Rings, now: int, numbers: Ints, new: Rings, side: Floats) -> None:
+def move_events(old: DomainRings, now: int, numbers: Ints, new: DomainRings, side: Floats) -> None:
     """Copies the events that are useful at `now` or later to `new`;
     `numbers` are their new numbers."""
     before, ints, old_place, place, corners = old.ints, new.ints, old.place, new.place, new.corners
@@ -124,7 +124,7 @@ def move_events(old: Rings, now: int, numbers: Ints, new: Rings, side: Floats) -
                 link_cells(place, new.previous, new.buckets, corners[v], corners[v + 1] - corners[v], k, side[v])
 
 
-def corners_of(rings: Rings, capacities: Ints, counts: Ints, side: Floats) -> Ints:
+def corners_of(rings: DomainRings, capacities: Ints, counts: Ints, side: Floats) -> Ints:
     """Buckets for the variables whose domains are long and spread over many cells."""
     sizes = np.zeros(len(capacities), np.int64)
     for v in np.flatnonzero((counts >= LEAST_LONG) & (side > 0)).tolist():

@@ -20,7 +20,7 @@ from engine.constraint_queries.pairs import (
     LESS,
     MORE,
     UNEQUAL,
-    Events,
+    ConstraintEvents,
     Floats,
     Graphs,
     Ints,
@@ -38,13 +38,13 @@ from engine.constraint_queries.pool import (
     NEXT,
     OWN,
     TAKES,
-    Found,
     NewEvent,
-    Numbers,
     Pool,
+    QueryNumbers,
+    SolutionBuffers,
     new_event,
 )
-from engine.constraint_queries.rings import BITS, EVENT, Rings, T
+from engine.constraint_queries.rings import BITS, EVENT, DomainRings, T
 from engine.index.bits import highest_bit, lowest_bit
 from engine.index.compiled import kernel
 
@@ -55,7 +55,18 @@ JOIN_FIRST, JOIN_PLUS, JOIN_MINUS, JOIN_TIMES = range(4)
 
 
 @kernel(inline=True)
-def solve(graphs: Graphs, events: Events, pool: Pool, found: Found, query: Numbers, i: int, new: NewEvent, count: int, filled: int, most: int) -> Any:
+def solve(
+    graphs: Graphs,
+    events: ConstraintEvents,
+    pool: Pool,
+    found: SolutionBuffers,
+    query: QueryNumbers,
+    i: int,
+    new: NewEvent,
+    count: int,
+    filled: int,
+    most: int,
+) -> Any:
     """Adds the solutions in which V_i is the new event: all of them (at most `most` + 1 in all), or
     the first one in the order of search.
 
@@ -139,7 +150,7 @@ def _choose(pool: Pool, level: int, only_first: bool) -> Any:
 
 
 @kernel(inline=True)
-def _forward_check(graphs: Graphs, events: Events, pool: Pool, query: Numbers, i: int, level: int) -> Any:
+def _forward_check(graphs: Graphs, events: ConstraintEvents, pool: Pool, query: QueryNumbers, i: int, level: int) -> Any:
     """Rules out the candidates that are not consistent with the event chosen at `level`; false
     if a domain becomes empty."""
     m, domains, pooled, place = query.m, pool.domains, pool.ints, pool.place
@@ -163,7 +174,17 @@ def _forward_check(graphs: Graphs, events: Events, pool: Pool, query: Numbers, i
 
 @kernel(inline=True)
 def solve_masks(
-    graphs: Graphs, events: Events, rings: Rings, pool: Pool, found: Found, query: Numbers, i: int, new: NewEvent, count: int, filled: int, most: int
+    graphs: Graphs,
+    events: ConstraintEvents,
+    rings: DomainRings,
+    pool: Pool,
+    found: SolutionBuffers,
+    query: QueryNumbers,
+    i: int,
+    new: NewEvent,
+    count: int,
+    filled: int,
+    most: int,
 ) -> Any:
     """Like `solve`, for at least two variables whose candidates are bits of `pool.masks`."""
     m, only_first, domains, masks = query.m, query.only_first, pool.domains, pool.masks
@@ -209,7 +230,7 @@ def _next_masked(masks: Ints, domains: Ints, level: int, i: int, m: int, in_orde
 
 
 @kernel(inline=True)
-def _forward_check_masks(graphs: Graphs, events: Events, rings: Rings, pool: Pool, query: Numbers, i: int, level: int) -> Any:
+def _forward_check_masks(graphs: Graphs, events: ConstraintEvents, rings: DomainRings, pool: Pool, query: QueryNumbers, i: int, level: int) -> Any:
     """Writes the candidates consistent with the event chosen at `level` to the masks of that level;
     false if a domain becomes empty."""
     m, only_first, domains, masks = query.m, query.only_first, pool.domains, pool.masks
@@ -241,7 +262,7 @@ def _forward_check_masks(graphs: Graphs, events: Events, rings: Rings, pool: Poo
 
 
 @kernel(inline=True)
-def _fits(graphs: Graphs, events: Events, columns: Ints, place: Floats, bounds: PairBounds, own: NewEvent, k: int) -> Any:
+def _fits(graphs: Graphs, events: ConstraintEvents, columns: Ints, place: Floats, bounds: PairBounds, own: NewEvent, k: int) -> Any:
     """Whether the event `own` and the one at `k` of `columns` (of the pool or the rings) are
     consistent as the two variables of `bounds`."""
     across, along, up = place[0, k] - own.x, place[1, k] - own.y, place[2, k] - own.z
@@ -257,7 +278,8 @@ def _fits(graphs: Graphs, events: Events, columns: Ints, place: Floats, bounds: 
 
 @kernel(inline=True)
 def _record_solution(
-    graphs: Graphs, events: Events, columns: Ints, domains: Ints, found: Found, query: Numbers, i: int, new: NewEvent, count: int, filled: int,
+    graphs: Graphs, events: ConstraintEvents, columns: Ints, domains: Ints, found: SolutionBuffers, query: QueryNumbers, i: int, new: NewEvent,
+    count: int, filled: int,
 ) -> Any:  # fmt: skip
     """Records the chosen events, indexes in `columns` (of the pool or the rings), unless another
     arrangement of them comes first.
@@ -282,7 +304,7 @@ def _record_solution(
 
 
 @kernel()
-def _sums_hold(graphs: Graphs, events: Events, domains: Ints, query: Numbers, at: int) -> Any:
+def _sums_hold(graphs: Graphs, events: ConstraintEvents, domains: Ints, query: QueryNumbers, at: int) -> Any:
     """Whether the events satisfy all comparisons of sums, in the
     arrangement `at` (-1: as they are)."""
     for c in range(graphs.summed[query.number], graphs.summed[query.number + 1]):
@@ -308,7 +330,7 @@ def _sums_hold(graphs: Graphs, events: Events, domains: Ints, query: Numbers, at
 
 
 @kernel()
-def _sum(graphs: Graphs, events: Events, domains: Ints, at: int, first: int, end: int) -> Any:
+def _sum(graphs: Graphs, events: ConstraintEvents, domains: Ints, at: int, first: int, end: int) -> Any:
     """The value of a sum: products first, all from left to right."""
     total, product, joined = 0.0, 0.0, JOIN_FIRST
     for f in range(first, end):
@@ -327,7 +349,7 @@ def _sum(graphs: Graphs, events: Events, domains: Ints, at: int, first: int, end
 
 
 @kernel()
-def _is_least(graphs: Graphs, events: Events, domains: Ints, query: Numbers) -> Any:
+def _is_least(graphs: Graphs, events: ConstraintEvents, domains: Ints, query: QueryNumbers) -> Any:
     """Whether no other arrangement of the symmetric variables' events is a solution that comes
     earlier in (t, arrival), variable by variable."""
     m = query.m
@@ -348,7 +370,7 @@ def _comes_first(arrangements: Ints, domains: Ints, at: int, m: int) -> Any:
 
 
 @kernel(inline=True)
-def _is_solution(graphs: Graphs, events: Events, domains: Ints, query: Numbers, at: int) -> Any:
+def _is_solution(graphs: Graphs, events: ConstraintEvents, domains: Ints, query: QueryNumbers, at: int) -> Any:
     """Whether the events satisfy all constraints in the arrangement `at` too."""
     m = query.m
     for one in range(m):

@@ -25,7 +25,7 @@ from engine.constraint_queries.pairs import (
     RENEWED,
     RENEWING,
     SPAN,
-    Events,
+    ConstraintEvents,
     Graphs,
     Ints,
     PairBounds,
@@ -42,14 +42,14 @@ from engine.constraint_queries.pool import (
     SEARCHES,
     SOLUTIONS,
     WINDOW_TIME,
-    Found,
+    FilteredEvents,
     NewEvent,
-    Numbers,
     Pool,
-    Taken,
+    QueryNumbers,
+    SolutionBuffers,
     query_numbers,
 )
-from engine.constraint_queries.rings import BITS, EVENT, LEAST_LONG, UNTIL, Rings, T, link_cells
+from engine.constraint_queries.rings import BITS, EVENT, LEAST_LONG, UNTIL, DomainRings, T, link_cells
 from engine.constraint_queries.search import solve, solve_masks
 from engine.index.bits import lowest_bit
 from engine.index.compiled import kernel
@@ -78,7 +78,7 @@ class Lookup(NamedTuple):
 
 @kernel()
 def advance(
-    graphs: Graphs, events: Events, rings: Rings, taken: Taken, pool: Pool, found: Found, at: int,
+    graphs: Graphs, events: ConstraintEvents, rings: DomainRings, taken: FilteredEvents, pool: Pool, found: SolutionBuffers, at: int,
     most_events: int, most_solutions: int, capacity: int, work: Ints,
 ) -> Any:  # fmt: skip
     """Processes the rows of `taken` from row `at` on, until all are processed or
@@ -131,7 +131,7 @@ def advance(
 
 
 @kernel(inline=True)
-def _reset_windows(rings: Rings, pool: Pool, query: Numbers) -> Any:
+def _reset_windows(rings: DomainRings, pool: Pool, query: QueryNumbers) -> Any:
     """Resets the query's windows to the heads of its domains. Returns how many events these
     hold, expired ones included."""
     v0, m = query.first, query.m
@@ -145,7 +145,7 @@ def _reset_windows(rings: Rings, pool: Pool, query: Numbers) -> Any:
 
 
 @kernel(inline=True)
-def _drop_expired(graphs: Graphs, rings: Rings, query: Numbers, now: int) -> None:
+def _drop_expired(graphs: Graphs, rings: DomainRings, query: QueryNumbers, now: int) -> None:
     """Removes the events older than their variable's span from the heads of the domains."""
     for v in range(query.first, query.first + query.m):
         while rings.heads[v] < rings.tails[v] and rings.ints[T, rings.heads[v]] < now - graphs.roles[v, SPAN]:
@@ -153,7 +153,7 @@ def _drop_expired(graphs: Graphs, rings: Rings, query: Numbers, now: int) -> Non
 
 
 @kernel(inline=True)
-def _insert(graphs: Graphs, rings: Rings, pool: Pool, query: Numbers, new: NewEvent, keep: int) -> Any:
+def _insert(graphs: Graphs, rings: DomainRings, pool: Pool, query: QueryNumbers, new: NewEvent, keep: int) -> Any:
     """Adds the event to the domains of the variables `keep` (bits). Returns the
     number of these variables."""
     v0, entries = query.first, 0
@@ -176,8 +176,8 @@ def _insert(graphs: Graphs, rings: Rings, pool: Pool, query: Numbers, new: NewEv
 
 @kernel(inline=True)
 def _assign_to_variables(
-    graphs: Graphs, events: Events, rings: Rings, pool: Pool, found: Found, query: Numbers, new: NewEvent, count: int, filled: int,
-    most_solutions: int,
+    graphs: Graphs, events: ConstraintEvents, rings: DomainRings, pool: Pool, found: SolutionBuffers, query: QueryNumbers, new: NewEvent,
+    count: int, filled: int, most_solutions: int,
 ) -> Any:  # fmt: skip
     """Adds the solutions that the event completes as any variable, and renews the
     expiration of stored events.
@@ -218,20 +218,20 @@ def _assign_to_variables(
 
 
 @kernel(inline=True)
-def _is_renewed(graphs: Graphs, query: Numbers, i: int) -> Any:
+def _is_renewed(graphs: Graphs, query: QueryNumbers, i: int) -> Any:
     """Whether events of V_i may expire before its span has passed, and be renewed."""
     return query.tight and graphs.roles[query.first + i, RENEWED] == 1
 
 
 @kernel(inline=True)
-def _is_renewing(graphs: Graphs, query: Numbers, i: int) -> Any:
+def _is_renewing(graphs: Graphs, query: QueryNumbers, i: int) -> Any:
     """Whether an event of V_i may renew events of other variables."""
     v = query.first + i
     return query.tight and graphs.roles[v, RENEWING] == 1 and graphs.roles[v, SPAN] != NEVER
 
 
 @kernel(inline=True)
-def _useful_span(graphs: Graphs, query: Numbers, i: int, empty: int) -> Any:
+def _useful_span(graphs: Graphs, query: QueryNumbers, i: int, empty: int) -> Any:
     """How long V_i keeps an event with which no stored event of the variables
     `empty` (bits) is consistent."""
     m, p, span = query.m, query.pairs + i * query.m, graphs.roles[query.first + i, SPAN]
@@ -239,7 +239,7 @@ def _useful_span(graphs: Graphs, query: Numbers, i: int, empty: int) -> Any:
 
 
 @kernel(inline=True)
-def _advance_windows(graphs: Graphs, rings: Rings, pool: Pool, query: Numbers, i: int, now: int) -> Any:
+def _advance_windows(graphs: Graphs, rings: DomainRings, pool: Pool, query: QueryNumbers, i: int, now: int) -> Any:
     """Moves V_i's windows to `now`: the parts of the other domains with which its event is
     consistent by time. Returns the initial lookup."""
     v0, m, p, times = query.first, query.m, query.pairs + i * query.m, graphs.times
@@ -269,7 +269,9 @@ def _advance_windows(graphs: Graphs, rings: Rings, pool: Pool, query: Numbers, i
 
 
 @kernel(inline=True)
-def _look_up_domains(graphs: Graphs, events: Events, rings: Rings, pool: Pool, query: Numbers, i: int, new: NewEvent, lookup: Lookup) -> Any:
+def _look_up_domains(
+    graphs: Graphs, events: ConstraintEvents, rings: DomainRings, pool: Pool, query: QueryNumbers, i: int, new: NewEvent, lookup: Lookup
+) -> Any:
     """Searches the other domains: first those without which the event is useless, then the others
     while the result depends on them."""
     m, p = query.m, query.pairs + i * query.m
@@ -287,7 +289,16 @@ def _look_up_domains(graphs: Graphs, events: Events, rings: Rings, pool: Pool, q
 
 @kernel(inline=True)
 def _look_up_domain(
-    graphs: Graphs, events: Events, rings: Rings, pool: Pool, query: Numbers, i: int, j: int, new: NewEvent, lookup: Lookup, skip_expired: bool
+    graphs: Graphs,
+    events: ConstraintEvents,
+    rings: DomainRings,
+    pool: Pool,
+    query: QueryNumbers,
+    i: int,
+    j: int,
+    new: NewEvent,
+    lookup: Lookup,
+    skip_expired: bool,
 ) -> Any:
     """Searches V_i's window of V_j's domain for events that are consistent with the new one;
     `skip_expired`: expired ones do not count."""
@@ -315,7 +326,7 @@ def _look_up_domain(
 
 
 @kernel(inline=True)
-def _mask(graphs: Graphs, events: Events, rings: Rings, bounds: PairBounds, new: NewEvent, a: int, b: int, skip_expired: bool) -> Any:
+def _mask(graphs: Graphs, events: ConstraintEvents, rings: DomainRings, bounds: PairBounds, new: NewEvent, a: int, b: int, skip_expired: bool) -> Any:
     """The events of a short window that are consistent with the new one, as bits."""
     mask, unsure = mask_within_reach(rings, a, b, bounds, new, skip_expired)
     while unsure != 0:
@@ -328,7 +339,17 @@ def _mask(graphs: Graphs, events: Events, rings: Rings, bounds: PairBounds, new:
 
 @kernel(inline=True)
 def _list(
-    graphs: Graphs, events: Events, rings: Rings, pool: Pool, query: Numbers, i: int, j: int, new: NewEvent, top: int, skip_expired: bool, cells: bool
+    graphs: Graphs,
+    events: ConstraintEvents,
+    rings: DomainRings,
+    pool: Pool,
+    query: QueryNumbers,
+    i: int,
+    j: int,
+    new: NewEvent,
+    top: int,
+    skip_expired: bool,
+    cells: bool,
 ) -> Any:
     """Writes the events in V_i's window of V_j's domain that are consistent with the new one to the
     pool from `top` on. Returns the new top."""
@@ -343,7 +364,15 @@ def _list(
 
 @kernel(inline=True)
 def _list_remaining(
-    graphs: Graphs, events: Events, rings: Rings, pool: Pool, query: Numbers, i: int, new: NewEvent, lookup: Lookup, everything: bool
+    graphs: Graphs,
+    events: ConstraintEvents,
+    rings: DomainRings,
+    pool: Pool,
+    query: QueryNumbers,
+    i: int,
+    new: NewEvent,
+    lookup: Lookup,
+    everything: bool,
 ) -> Any:
     """Lists the candidates that are not listed yet: `everything` for a search in lists, else those
     of long windows whose events are renewed."""
@@ -360,7 +389,7 @@ def _list_remaining(
 
 
 @kernel(inline=True)
-def _renew(graphs: Graphs, rings: Rings, pool: Pool, query: Numbers, i: int, lookup: Lookup) -> None:
+def _renew(graphs: Graphs, rings: DomainRings, pool: Pool, query: QueryNumbers, i: int, lookup: Lookup) -> None:
     """Keeps the stored events that are consistent with the new one as long as that is kept, but no
     longer than their own variable's span."""
     v0, m, last = query.first, query.m, pool.domains[LAST, i]

@@ -49,7 +49,7 @@ def _check_trigger(document: Mapping[str, Any], context: Context) -> ConstraintS
     inner = Context(context.feed, context.regions)
     found = check_keys({**trigger.document, **({"name": document["name"]} if "name" in document else {})}, inner)
     for fault in inner.faults:
-        line, column = trigger.place(fault.pointer)
+        line, column = trigger.location(fault.pointer)
         context.at("trigger").fault(Message("line {line}, column {column}: {message}", line=line, column=column, message=fault.message))
     return found
 

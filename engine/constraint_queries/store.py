@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.constraint_queries.expiration import DOMAINS, NEVER, most_alive
-from engine.constraint_queries.pairs import SPAN, Events, Graphs, Ints
+from engine.constraint_queries.pairs import SPAN, ConstraintEvents, Graphs, Ints
 from engine.constraint_queries.pool import Pool, allocate_found, allocate_pool
-from engine.constraint_queries.rings import BITS, EVENT, UNTIL, Rings, alive, corners_of, empty_rings, latest_ends, move_events
+from engine.constraint_queries.rings import BITS, EVENT, UNTIL, DomainRings, alive, corners_of, empty_rings, latest_ends, move_events
 
 LEAST_ROOM = 64
 _DOMAIN = ("member", "until", "bits")
@@ -40,7 +40,7 @@ class Slots:
         return {column: slot for slot, column in enumerate((*self.texts, *self.wholes))} | {column: ~slot for slot, column in enumerate(self.doubles)}
 
 
-class Store:
+class EventStore:
     """Events that queries still need, in (t, arrival), and for each variable
     the events that it may take.
 
@@ -95,14 +95,14 @@ class Store:
         self.events, self.rings, self.count = table, new, len(keep)
         self._least_settled = max(LEAST_ROOM, self.count)
 
-    def _table(self, capacity: int) -> Events:
+    def _table(self, capacity: int) -> ConstraintEvents:
         ints, floats = len(self.slots.texts) + len(self.slots.wholes), len(self.slots.doubles)
         t, seq, x, y = np.empty(capacity, np.int64), np.empty(capacity, np.int64), np.empty(capacity), np.empty(capacity)
-        return Events(
+        return ConstraintEvents(
             t, seq, np.empty(capacity, np.int32), x, y, np.empty((3, capacity)), np.empty((ints, capacity), np.int64), np.empty((floats, capacity))
         )
 
-    def append(self, events: Events) -> int:
+    def append(self, events: ConstraintEvents) -> int:
         """Appends new events; they come after all others in (t, arrival).
         Returns the number of the first."""
         first, self.count = self.count, self.count + len(events.t)
@@ -197,22 +197,22 @@ class Store:
             if "version" not in arrays.files or arrays["version"][0] != STATE_VERSION:
                 raise ValueError(f"the stored events are not of version {STATE_VERSION}")
             columns = {name: arrays[name] for name in arrays.files}
-        self.restore(Events._make(columns[name] for name in Events._fields), columns)
+        self.restore(ConstraintEvents._make(columns[name] for name in ConstraintEvents._fields), columns)
         self.now, self.peak, self.kept_at_most = int(columns["counted"][0]), int(columns["counted"][1]), int(columns["counted"][2])
         self.filtered[:], self.work[:] = columns["counted"][3:5], columns["counted"][5:]
         texts, ends = columns["texts"].tobytes(), columns["text_ends"].tolist()
         self.texts = [texts[start:end].decode() for start, end in pairwise(ends)]
 
-    def restore(self, events: Events, domains: Mapping[str, npt.NDArray[Any]]) -> None:
+    def restore(self, events: ConstraintEvents, domains: Mapping[str, npt.NDArray[Any]]) -> None:
         """Sets the events, and the domains in the form of `domains()`."""
-        self.events, self.count = Events._make(np.ascontiguousarray(column) for column in events), len(events.t)
+        self.events, self.count = ConstraintEvents._make(np.ascontiguousarray(column) for column in events), len(events.t)
         member = domains["member"]
         tails = np.cumsum(domains["lengths"])
         heads = tails - domains["lengths"]
         ints = np.stack([member, self.events.t[member], domains["until"], domains["bits"]])
         none = np.zeros(self.variables + 1, np.int64)
         place = np.ascontiguousarray(self.events.place[:, member])
-        self.rings = Rings(ints, place, heads.copy(), heads, tails.copy(), tails, np.empty(0, np.int64), np.empty(0, np.int64), none)
+        self.rings = DomainRings(ints, place, heads.copy(), heads, tails.copy(), tails, np.empty(0, np.int64), np.empty(0, np.int64), none)
         self._rebuild(0, none[1:])
 
     def check(self) -> None:
@@ -231,7 +231,7 @@ class Store:
         assert self.kept <= self.peak
 
 
-def merge_stores(graphs: Graphs, slots: Slots, parts: Sequence[tuple[Store, Ints, Ints]]) -> Store:
+def merge_stores(graphs: Graphs, slots: Slots, parts: Sequence[tuple[EventStore, Ints, Ints]]) -> EventStore:
     """A new store made of parts (store, old, new): the variables `old` of the store become the
     variables `new` of the new one.
 
@@ -239,7 +239,7 @@ def merge_stores(graphs: Graphs, slots: Slots, parts: Sequence[tuple[Store, Ints
     from the stores that have it.
     """
     stores = [store for store, _, _ in parts]
-    found = Store(graphs, slots)
+    found = EventStore(graphs, slots)
     found.now = max([found.now, *(store.now for store in stores)])
     found.work = np.sum([found.work, *(store.work for store in stores)], axis=0)
     found.filtered = np.sum([found.filtered, *(store.filtered for store in stores)], axis=0)
@@ -261,25 +261,25 @@ class _Share:
     expired, and the events they refer to.
 
     `used`: numbers of the events in `store`, ascending. By row, `variable`: its number in the
-    joined store; `place`: the event's position in `used`.
+    joined store; `position`: the event's in `used`.
     """
 
-    store: Store
+    store: EventStore
     used: Ints
     variable: Ints
-    place: Ints
+    position: Ints
     until: Ints
     bits: Ints
 
 
-def _share(store: Store, old: Ints, new: Ints, now: int) -> _Share:
+def _share(store: EventStore, old: Ints, new: Ints, now: int) -> _Share:
     own = store.domains()
     becomes = np.full(store.variables, -1, np.int64)
     becomes[old] = new
     variable = becomes[np.repeat(np.arange(store.variables), own["lengths"])]
     live = (variable >= 0) & (own["until"] >= now)
-    used, place = np.unique(own["member"][live], return_inverse=True)
-    return _Share(store, used, variable[live], place, own["until"][live], own["bits"][live])
+    used, position = np.unique(own["member"][live], return_inverse=True)
+    return _Share(store, used, variable[live], position, own["until"][live], own["bits"][live])
 
 
 def _numbers(shares: Sequence[_Share]) -> list[Ints]:
@@ -297,7 +297,7 @@ def _domains(variables: int, shares: Sequence[_Share], numbers: Sequence[Ints]) 
     """The domains of all shares in the form of `Store.domains`; `numbers`:
     those of each share's events."""
     variable, until, bits = (_concat([getattr(share, name) for share in shares]) for name in ("variable", "until", "bits"))
-    member = _concat([own[share.place] for share, own in zip(shares, numbers, strict=True)])
+    member = _concat([own[share.position] for share, own in zip(shares, numbers, strict=True)])
     order = np.lexsort((member, variable))
     return {"lengths": np.bincount(variable, minlength=variables), "member": member[order], "until": until[order], "bits": bits[order]}
 
@@ -306,7 +306,7 @@ def _concat(pieces: Sequence[Ints]) -> Ints:
     return np.concatenate([np.empty(0, np.int64), *pieces])
 
 
-def _fill(found: Store, table: Events, store: Store, used: Ints, at: Ints) -> None:
+def _fill(found: EventStore, table: ConstraintEvents, store: EventStore, used: Ints, at: Ints) -> None:
     """Writes the events `used` of one store to the rows `at`, with the compared
     columns that both stores have."""
     for name, column in table._asdict().items():

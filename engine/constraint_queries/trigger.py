@@ -27,33 +27,33 @@ from engine.model.messages import Message, either
 
 MAX_CHARACTERS = 200_000
 _MOST_DIGITS = 300
-Place = tuple[int, int]
+Location = tuple[int, int]
 """Line and column, from 1."""
 
 
 class TriggerRefused(ValueError):
-    """The text is not a valid trigger; `places` holds line and column of each message."""
+    """The text is not a valid trigger; `locations` holds line and column of each message."""
 
-    def __init__(self, faults: list[tuple[Place, Message]]) -> None:
+    def __init__(self, faults: list[tuple[Location, Message]]) -> None:
         self.faults = sorted(faults)
         super().__init__("; ".join(f"line {line}, column {column}: {message}" for (line, column), message in self.faults))
 
 
 @dataclass
-class Translated:
+class TranslatedTrigger:
     """The document of a text, and the places of its parts by JSON pointer."""
 
     document: dict[str, Any]
-    places: dict[str, Place] = field(default_factory=dict)
+    locations: dict[str, Location] = field(default_factory=dict)
 
-    def place(self, pointer: str) -> Place:
+    def location(self, pointer: str) -> Location:
         """The place of the nearest part around `pointer`."""
-        while pointer and pointer not in self.places:
+        while pointer and pointer not in self.locations:
             pointer = pointer.rpartition("/")[0]
-        return self.places.get(pointer, (1, 1))
+        return self.locations.get(pointer, (1, 1))
 
 
-def read_trigger(document: Mapping[str, Any], context: Context) -> Translated | None:
+def read_trigger(document: Mapping[str, Any], context: Context) -> TranslatedTrigger | None:
     """The translation of a document with the key `trigger`; faults of the text have its pointer
     and name line and column."""
     context.object(document, required=("family", "trigger"), optional=("version", "name"))
@@ -72,7 +72,7 @@ def read_trigger(document: Mapping[str, Any], context: Context) -> Translated | 
 # -- from text -------------------------------------------------------------------------------------
 
 
-def translate(text: str) -> Translated:
+def translate(text: str) -> TranslatedTrigger:
     """The document that is equivalent to `text`. Raises TriggerRefused.
 
     >>> text = "CREATE TRIGGER near FOR E AS A, E AS B WHEN B.t - A.t IN [0, 5]"
@@ -110,7 +110,7 @@ def _lark() -> Lark:
     return Lark((Path(__file__).parent / "trigger.lark").read_text(encoding="utf-8"), parser="lalr", maybe_placeholders=False)
 
 
-def _syntax_fault(fault: UnexpectedInput, text: str) -> tuple[Place, Message]:
+def _syntax_fault(fault: UnexpectedInput, text: str) -> tuple[Location, Message]:
     if isinstance(fault, UnexpectedCharacters):
         found = repr(text[fault.pos_in_stream or 0])
         return (fault.line, fault.column), Message("unexpected {found}; expected {expected}", found=found, expected=_expected(fault.allowed or ()))
@@ -139,12 +139,12 @@ class _Translator:
     """Translates one parse tree to a document and collects its faults."""
 
     def __init__(self) -> None:
-        self.faults: list[tuple[Place, Message]] = []
+        self.faults: list[tuple[Location, Message]] = []
         self.variables: dict[str, Any] = {}
         self.streams: set[str] = set()
-        self.result = Translated({"family": "constraint", "variables": self.variables, "constraints": []})
+        self.result = TranslatedTrigger({"family": "constraint", "variables": self.variables, "constraints": []})
 
-    def translated(self, tree: Tree[Token]) -> Translated:
+    def translated(self, tree: Tree[Token]) -> TranslatedTrigger:
         nodes = [node for node in tree.children if isinstance(node, Tree)]
         for node in nodes:
             if node.data == "stream":
@@ -157,10 +157,10 @@ class _Translator:
         return self.result
 
     def fault(self, token: Token, message: Message) -> None:
-        self.faults.append((_place(token), message))
+        self.faults.append((_location(token), message))
 
     def note(self, pointer: str, token: Token) -> None:
-        self.result.places[pointer] = _place(token)
+        self.result.locations[pointer] = _location(token)
 
     def trigger_name(self, node: Tree[Token]) -> None:
         (name,) = _tokens(node)
@@ -344,7 +344,7 @@ def _first(node: Tree[Token]) -> Token:
     return _tokens(node)[0]
 
 
-def _place(token: Token) -> Place:
+def _location(token: Token) -> Location:
     return token.line or 1, token.column or 1
 
 

@@ -15,7 +15,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.encounter.meetings import MOST_PAIRS, meetings
-from engine.encounter.places import FIRST_ROLE, OUTSIDE, SECOND_ROLE, WAITING, Last, PlaceParameters, Places, Tuples, decided_places, no_tuples
+from engine.encounter.places import (
+    FIRST_ROLE,
+    OUTSIDE,
+    SECOND_ROLE,
+    WAITING,
+    InputTuples,
+    LastTuples,
+    PlaceParameters,
+    Places,
+    decided_places,
+    no_tuples,
+)
 from engine.encounter.runs import Runs, extended, no_runs, runs_of
 from engine.encounter.specification import EncounterSpecification
 from engine.model.arrays import pack_arrays, unpack_arrays
@@ -51,7 +62,7 @@ class EncounterIndex:
 class PlaceState:
     """By query, the last tuples of a partition's entities; and work counters."""
 
-    queries: list[Last]
+    queries: list[LastTuples]
     tuples: int = 0
     places: int = 0
 
@@ -69,7 +80,7 @@ class PlaceStage(Stage[EncounterIndex, PlaceState]):
             rows = np.flatnonzero(specification.where.mask(batch) & ~np.isnan(batch.x))
             state.queries[q] = last = _reserved(state.queries[q], int(batch.entity.max(initial=-1)) + 1)
             bits = _roles(specification, batch)[rows]
-            tuples = Tuples(batch.entity[rows], batch.t[rows], batch.seq[rows], batch.x[rows], batch.y[rows], bits)
+            tuples = InputTuples(batch.entity[rows], batch.t[rows], batch.seq[rows], batch.x[rows], batch.y[rows], bits)
             parameters = PlaceParameters(specification.every, specification.gap, specification.interpolated, index.geographic)
             places = Places(*decided_places(tuples, last, parameters, watermark))
             state.tuples += len(rows)
@@ -91,7 +102,7 @@ class PlaceStage(Stage[EncounterIndex, PlaceState]):
 
     def load(self, index: EncounterIndex, data: bytes) -> PlaceState:
         arrays = unpack_arrays(data)
-        lasts = [Last._make(arrays[f"{q} {name}"] for name in Last._fields) for q in range(len(index.queries))]
+        lasts = [LastTuples._make(arrays[f"{q} {name}"] for name in LastTuples._fields) for q in range(len(index.queries))]
         return PlaceState(lasts, *arrays["work"].tolist())
 
     def check(self, index: EncounterIndex, state: PlaceState) -> None:
@@ -106,12 +117,12 @@ class PlaceStage(Stage[EncounterIndex, PlaceState]):
         return {"tuples_taken": state.tuples, "places_decided": state.places, "events_kept": kept}
 
 
-def _reserved(last: Last, entities: int) -> Last:
+def _reserved(last: LastTuples, entities: int) -> LastTuples:
     """The same tuples with room for this many entities."""
     if entities <= len(last.t):
         return last
     wider = no_tuples(max(entities, 2 * len(last.t)))
-    for name in Last._fields:
+    for name in LastTuples._fields:
         getattr(wider, name)[: len(last.t)] = getattr(last, name)
     return wider
 
@@ -151,7 +162,7 @@ def _rows(query: int, route: int, dictionary: EntityDictionary, places: Places) 
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 
-class Kept(NamedTuple):
+class KeptPlaces(NamedTuple):
     """Decided places that undecided ones may still meet."""
 
     at: Ints
@@ -164,15 +175,15 @@ class Kept(NamedTuple):
     x: npt.NDArray[np.float64]
     y: npt.NDArray[np.float64]
 
-    def take(self, rows: Any) -> Kept:
-        return Kept._make(column[rows] for column in self)
+    def take(self, rows: Any) -> KeptPlaces:
+        return KeptPlaces._make(column[rows] for column in self)
 
 
 _KINDS = (np.int64, np.int32, np.int8, np.float64, np.float64, np.int64, np.int64, np.float64, np.float64)
 
 
 @dataclass
-class Waiting:
+class UndecidedEntities:
     """By entity code, the T from which on its places are undecided (NEVER: none is), and the
     roles that they will have."""
 
@@ -187,12 +198,12 @@ class Waiting:
 
 
 @dataclass
-class Pairs:
+class PairState:
     """State of one query: places at each T that is not decided for all entities, the waiting
     entities, and the open runs, one for each pair."""
 
-    kept: Kept = field(default_factory=lambda: Kept._make(np.empty(0, kind) for kind in _KINDS))
-    waiting: Waiting = field(default_factory=Waiting)
+    kept: KeptPlaces = field(default_factory=lambda: KeptPlaces._make(np.empty(0, kind) for kind in _KINDS))
+    waiting: UndecidedEntities = field(default_factory=UndecidedEntities)
     open: Runs = field(default_factory=no_runs)
 
 
@@ -200,7 +211,7 @@ class Pairs:
 class MeetingState:
     """By query its pairs; and work counters."""
 
-    queries: list[Pairs]
+    queries: list[PairState]
     places: int = 0
     meetings: int = 0
 
@@ -209,7 +220,7 @@ class MeetingStage(Stage[EncounterIndex, MeetingState]):
     """The relational stage: its input is places, its output runs of meetings."""
 
     def initial(self, index: EncounterIndex) -> MeetingState:
-        return MeetingState([Pairs() for _ in index.queries])
+        return MeetingState([PairState() for _ in index.queries])
 
     def step(self, index: EncounterIndex, state: MeetingState, batch: Batch, watermark: int) -> Output[MeetingState]:
         asserted = []
@@ -225,7 +236,7 @@ class MeetingStage(Stage[EncounterIndex, MeetingState]):
 
     def migrate(self, index: EncounterIndex, parts: Sequence[tuple[EncounterIndex, MeetingState]]) -> MeetingState:
         known = states_by_query((old.queries, state.queries) for old, state in parts)
-        queries = [known.get(query.key) or Pairs() for query in index.queries]
+        queries = [known.get(query.key) or PairState() for query in index.queries]
         return MeetingState(queries, sum(state.places for _, state in parts), sum(state.meetings for _, state in parts))
 
     def dump(self, index: EncounterIndex, state: MeetingState) -> bytes:
@@ -240,9 +251,9 @@ class MeetingStage(Stage[EncounterIndex, MeetingState]):
         arrays = unpack_arrays(data)
         queries = []
         for q in range(len(index.queries)):
-            kept = Kept._make(arrays[f"{q} kept {name}"] for name in Kept._fields)
+            kept = KeptPlaces._make(arrays[f"{q} kept {name}"] for name in KeptPlaces._fields)
             runs = Runs._make(arrays[f"{q} open {name}"] for name in Runs._fields)
-            queries.append(Pairs(kept, Waiting(arrays[f"{q} since"], arrays[f"{q} bits"]), runs))
+            queries.append(PairState(kept, UndecidedEntities(arrays[f"{q} since"], arrays[f"{q} bits"]), runs))
         return MeetingState(queries, *arrays["work"].tolist())
 
     def check(self, index: EncounterIndex, state: MeetingState) -> None:
@@ -271,17 +282,19 @@ def _by_query(batch: Batch, queries: int) -> list[Ints]:
     return np.split(order, np.searchsorted(query[order], np.arange(1, queries)))
 
 
-def _met(index: EncounterIndex, q: int, pairs: Pairs, batch: Batch, rows: Ints) -> Runs:
+def _met(index: EncounterIndex, q: int, pairs: PairState, batch: Batch, rows: Ints) -> Runs:
     """The meetings of a query's new places. Adds the places and the waiting entities to `pairs`."""
     specification: EncounterSpecification = index.queries[q].specification
     if not len(rows):
         return no_runs()
     names = ("at", ENTITY, "bits", "px", "py", "own", SEQ, X, Y)
-    new_places = Kept._make((batch.entity if name == ENTITY else batch.rows.column(name).to_numpy(zero_copy_only=False))[rows] for name in names)
+    new_places = KeptPlaces._make(
+        (batch.entity if name == ENTITY else batch.rows.column(name).to_numpy(zero_copy_only=False))[rows] for name in names
+    )
     _wait(pairs.waiting, new_places)
     new_places = new_places.take(new_places.bits & WAITING == 0)
     before = len(pairs.kept.at)
-    pairs.kept = kept = Kept._make(np.concatenate([old, new]) for old, new in zip(pairs.kept, new_places, strict=True))
+    pairs.kept = kept = KeptPlaces._make(np.concatenate([old, new]) for old, new in zip(pairs.kept, new_places, strict=True))
     met = meetings(kept.at, kept.entity, kept.bits, kept.px, kept.py, before, specification.distance, specification.symmetric, index.geographic)
     if met is None:
         reason = Message(
@@ -295,7 +308,7 @@ def _met(index: EncounterIndex, q: int, pairs: Pairs, batch: Batch, rows: Ints) 
     return runs_of(pair, kept.at[met.one], met.distance, kept.own[sides], kept.seq[sides], kept.x[sides], kept.y[sides])
 
 
-def _wait(waiting: Waiting, new_places: Kept) -> None:
+def _wait(waiting: UndecidedEntities, new_places: KeptPlaces) -> None:
     """Updates which entities wait, by each entity's last row."""
     waiting.reserve(int(new_places.entity.max()) + 1)
     since = np.where(new_places.bits & WAITING, new_places.at, NEVER)
@@ -303,7 +316,9 @@ def _wait(waiting: Waiting, new_places: Kept) -> None:
     waiting.since[new_places.entity], waiting.bits[new_places.entity] = since, new_places.bits & ~WAITING
 
 
-def _advanced(q: int, specification: EncounterSpecification, pairs: Pairs, met: Runs, watermark: int, dictionary: EntityDictionary) -> pa.RecordBatch:
+def _advanced(
+    q: int, specification: EncounterSpecification, pairs: PairState, met: Runs, watermark: int, dictionary: EntityDictionary
+) -> pa.RecordBatch:
     """The query's changes after new meetings, with all T before `watermark` decided."""
     runs, newest = extended(pairs.open, met, specification.every)
     following = runs.last + specification.every
@@ -320,7 +335,7 @@ def _advanced(q: int, specification: EncounterSpecification, pairs: Pairs, met: 
     return _changes(q, specification, runs, retracted, news, ended, dictionary)
 
 
-def _decided(pairs: Pairs, pair: Ints, at: Ints, symmetric: bool) -> Bools:
+def _decided(pairs: PairState, pair: Ints, at: Ints, symmetric: bool) -> Bools:
     """Whether pairs without a known meeting at `at` are decided there: both places are
     decided, or one entity has none."""
     decided = np.ones(len(pair), np.bool_)
@@ -347,7 +362,7 @@ def _key(at: Ints, entity: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return key
 
 
-def _has_place(kept: Kept, at: Ints, entity: Ints, role: int) -> Bools:
+def _has_place(kept: KeptPlaces, at: Ints, entity: Ints, role: int) -> Bools:
     """Whether the kept places have one of the entity in the role at `at`."""
     has_role = kept.bits & role != 0
     order = np.lexsort((kept.entity[has_role], kept.at[has_role]))

@@ -22,7 +22,7 @@ NOW = -(2**62)
 """Used instead of a time: each place is decided at its own T."""
 
 
-class Last(NamedTuple):
+class LastTuples(NamedTuple):
     """By entity code its last tuple, and `next_t`, the first multiple of `every` whose place is not
     emitted. `seq` is -1 if there is no tuple."""
 
@@ -35,12 +35,12 @@ class Last(NamedTuple):
     waiting: npt.NDArray[np.bool_]
 
 
-def no_tuples(room: int) -> Last:
+def no_tuples(room: int) -> LastTuples:
     bits, waiting = np.zeros(room, np.int8), np.zeros(room, np.bool_)
-    return Last(np.zeros(room, np.int64), np.full(room, -1, np.int64), np.zeros(room), np.zeros(room), bits, np.zeros(room, np.int64), waiting)
+    return LastTuples(np.zeros(room, np.int64), np.full(room, -1, np.int64), np.zeros(room), np.zeros(room), bits, np.zeros(room, np.int64), waiting)
 
 
-class Tuples(NamedTuple):
+class InputTuples(NamedTuple):
     """The input tuples, in (t, seq); `bits` as in `Places`."""
 
     entity: npt.NDArray[np.int32]
@@ -106,7 +106,9 @@ def _between(x0: float, y0: float, x1: float, y1: float, share: float, geographi
 
 
 @njit(cache=True, nogil=True)
-def _emit(found: Places, n: int, last: Last, e: int, parameters: PlaceParameters, until: int, straight: bool, nt: int, nx: float, ny: float) -> Any:
+def _emit(
+    found: Places, n: int, last: LastTuples, e: int, parameters: PlaceParameters, until: int, straight: bool, nt: int, nx: float, ny: float
+) -> Any:
     """Emits the entity's places from `next_t` to before `until`. `straight`: places after the tuple
     are on the line to the next one, at (`nx`, `ny`) and time `nt`; otherwise `nt` is the time at
     which places after the tuple are decided."""
@@ -128,7 +130,7 @@ def _emit(found: Places, n: int, last: Last, e: int, parameters: PlaceParameters
 
 
 @njit(cache=True, nogil=True)
-def decided_places(tuples: Tuples, last: Last, parameters: PlaceParameters, watermark: int) -> Any:
+def decided_places(tuples: InputTuples, last: LastTuples, parameters: PlaceParameters, watermark: int) -> Any:
     """The places decided by `tuples` and by the watermark: columns of Places; the first undecided
     place of an entity has the bit WAITING.
 

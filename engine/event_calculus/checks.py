@@ -33,7 +33,7 @@ from engine.event_calculus.syntax import (
     timed,
 )  # fmt: skip
 from engine.event_calculus.tables import symbol_name
-from engine.event_calculus.terms import Place, Term, Variable, variable_names, written_name
+from engine.event_calculus.terms import SourceLocation, Term, Variable, variable_names, written_name
 from engine.model.messages import Message, either
 
 A_FLUENT, A_SIMPLE_FLUENT, AN_EVENT, A_FACT = Message("fluent"), Message("simple fluent"), Message("event"), Message("fact")
@@ -42,7 +42,7 @@ A_FLUENT, A_SIMPLE_FLUENT, AN_EVENT, A_FACT = Message("fluent"), Message("simple
 class Checker:
     """Names, arities, safety of heads, hierarchy."""
 
-    def __init__(self, program: Program, expander: Expander, fault: Callable[[Place, Message], None]) -> None:
+    def __init__(self, program: Program, expander: Expander, fault: Callable[[SourceLocation, Message], None]) -> None:
         self.program = program
         self.expander = expander
         self.fault = fault
@@ -50,7 +50,7 @@ class Checker:
         self.fluents = program.fluents | {indicator for indicator, kind in program.inputs.items() if kind != EVENT}
         self.facts = set(program.facts) | set(program.domains)
         self.facts_read: set[Indicator] = {(spatial.region, 2) for spatial in program.spatial}
-        self.reads: list[tuple[FluentPattern, Place]] = []
+        self.reads: list[tuple[FluentPattern, SourceLocation]] = []
         """The fluents that conditions read, with their places in the text."""
         self.shapes: dict[str, list[str]] = {}
         for name in sorted({name for name, _ in self.events | self.fluents | self.facts if is_shape(name)}):
@@ -79,12 +79,12 @@ class Checker:
             for grounding in rules:
                 self._grounding(grounding)
         for deadline in self.program.deadlines:
-            self._indicator(A_SIMPLE_FLUENT, deadline.fluent, self.program.simple_fluents, deadline.place)
+            self._indicator(A_SIMPLE_FLUENT, deadline.fluent, self.program.simple_fluents, deadline.location)
         for spatial in self.program.spatial:
             if spatial.position not in {name for name, _ in self.events}:
-                self.fault(spatial.place, unknown(Message("event that gives positions"), spatial.position, {name for name, _ in self.events}))
-        for place, message in check_hierarchy(self.program):
-            self.fault(place, message)
+                self.fault(spatial.location, unknown(Message("event that gives positions"), spatial.position, {name for name, _ in self.events}))
+        for location, message in check_hierarchy(self.program):
+            self.fault(location, message)
 
     def _kinds(self) -> None:
         """A fluent's value must be simple, statically determined or an input; other values of the
@@ -97,27 +97,27 @@ class Checker:
             own, value = values[rule.head.indicator], rule.head.value
             if own is None or isinstance(value, Variable):
                 self.fault(
-                    rule.place,
+                    rule.location,
                     Message("{name} is defined by initiatedAt and by holdsFor: its heads must say which value is which", name=rule.head.name),
                 )
             elif symbol_name(value) in own:  # type: ignore[arg-type]
-                self.fault(rule.place, Message("{head} is defined by initiatedAt and by holdsFor; choose one", head=rule.head))
+                self.fault(rule.location, Message("{head} is defined by initiatedAt and by holdsFor; choose one", head=rule.head))
         for point_rule in self.program.point_rules:
             if point_rule.indicator in self.program.inputs and (point_rule.kind == "event") == (self.program.inputs[point_rule.indicator] == EVENT):
-                self.fault(point_rule.place, Message("{name} is an input; rules cannot define it", name=point_rule.name))
+                self.fault(point_rule.location, Message("{name} is an input; rules cannot define it", name=point_rule.name))
 
     def _check_shapes(self) -> None:
         """Two shapes of one fluent or event must not look the same in
         answers, which write terms out."""
-        first: dict[tuple[bool, Indicator], Place] = {}
+        first: dict[tuple[bool, Indicator], SourceLocation] = {}
         for rule in self.program.point_rules:
-            first.setdefault((rule.kind == "event", rule.indicator), rule.place)
+            first.setdefault((rule.kind == "event", rule.indicator), rule.location)
         for interval_rule in self.program.interval_rules:
-            first.setdefault((False, interval_rule.head.indicator), interval_rule.place)
-        for (event, (name, arity)), place in first.items():
+            first.setdefault((False, interval_rule.head.indicator), interval_rule.location)
+        for (event, (name, arity)), location in first.items():
             for (other_event, (other, other_arity)), before in first.items() if is_shape(name) else ():
                 if event == other_event and name != other and base_name(name) == base_name(other) and may_coincide(name, arity, other, other_arity):
-                    later = max(place, before, key=lambda one: (one.line, one.column))
+                    later = max(location, before, key=lambda one: (one.line, one.column))
                     self.fault(
                         later, Message("answers of {name} and {other} would read alike; give one of them another name", name=name, other=other)
                     )
@@ -129,27 +129,27 @@ class Checker:
                 self._literal(inner)
         elif isinstance(literal, Happens):
             if self._no_whole_term(literal.name, literal.arguments):
-                self._indicator(AN_EVENT, literal.indicator, self.events, literal.place)
+                self._indicator(AN_EVENT, literal.indicator, self.events, literal.location)
         elif isinstance(literal, Edge | HoldsAt):
             self._fluent(literal.fluent)
         elif isinstance(literal, Initiated):
             if self._no_whole_term(literal.fluent.name, literal.fluent.arguments):
-                self._indicator(A_SIMPLE_FLUENT, literal.fluent.indicator, self.program.simple_fluents, literal.fluent.place)
+                self._indicator(A_SIMPLE_FLUENT, literal.fluent.indicator, self.program.simple_fluents, literal.fluent.location)
         elif isinstance(literal, Fact) and self._no_whole_term(literal.name, literal.arguments):
             self.facts_read.add(literal.indicator)
-            self._indicator(A_FACT, literal.indicator, self.facts, literal.place)
+            self._indicator(A_FACT, literal.indicator, self.facts, literal.location)
 
-    def output(self, output: Output, place: Place) -> None:
+    def output(self, output: Output, location: SourceLocation) -> None:
         """The names in outputEntity must exist."""
         if output.fluent:
-            self._indicator(A_FLUENT, (output.name, len(output.terms) - 1), self.fluents, place)
+            self._indicator(A_FLUENT, (output.name, len(output.terms) - 1), self.fluents, location)
         else:
-            self._indicator(AN_EVENT, (output.name, len(output.terms)), self.events, place)
+            self._indicator(AN_EVENT, (output.name, len(output.terms)), self.events, location)
 
     def _fluent(self, pattern: FluentPattern) -> None:
-        self.reads.append((pattern, pattern.place))
+        self.reads.append((pattern, pattern.location))
         if self._no_whole_term(pattern.name, pattern.arguments):
-            self._indicator(A_FLUENT, pattern.indicator, self.fluents, pattern.place)
+            self._indicator(A_FLUENT, pattern.indicator, self.fluents, pattern.location)
 
     def _no_whole_term(self, name: str, arguments: Sequence[Term]) -> bool:
         """Whether no variable is in the place of a compound term. A variable is a name or a number,
@@ -160,19 +160,19 @@ class Checker:
                 shown = written_name(variable.name)
                 known = ", ".join(siblings[:10])
                 self.fault(
-                    variable.place,
+                    variable.location,
                     Message("{shown} would stand for a whole term; write the term with its arguments, as in {known}", shown=shown, known=known),
                 )
                 return False
         return True
 
-    def _indicator(self, what: Message, indicator: Indicator, known: set[Indicator], place: Place) -> None:
+    def _indicator(self, what: Message, indicator: Indicator, known: set[Indicator], location: SourceLocation) -> None:
         if indicator in known:
             return
         arities = sorted(arity for name, arity in known if name == indicator[0])
         if arities:
             self.fault(
-                place,
+                location,
                 Message(
                     "{what} {name} takes {arities} arguments, not {arity}",
                     what=what,
@@ -184,14 +184,16 @@ class Checker:
             return
         others = [kind for kind, names in ((A_FLUENT, self.fluents), (AN_EVENT, self.events), (A_FACT, self.facts)) if indicator in names]
         if others and what != A_FACT:
-            self.fault(place, Message("{name}/{arity} is a {other}, not a {what}", name=indicator[0], arity=indicator[1], other=others[0], what=what))
+            self.fault(
+                location, Message("{name}/{arity} is a {other}, not a {what}", name=indicator[0], arity=indicator[1], other=others[0], what=what)
+            )
             return
-        self.fault(place, unknown(what, indicator[0], {name for name, _ in known}))
+        self.fault(location, unknown(what, indicator[0], {name for name, _ in known}))
 
     def _head(self, rule: PointRule) -> None:
         self._no_whole_term(rule.name, rule.terms if rule.kind == "event" else rule.terms[:-1])
         bound = bound_by(literal for literal in rule.body if not isinstance(literal, Declared))
-        free = {term.name: term.place for term in rule.terms if isinstance(term, Variable) and term.name not in bound}
+        free = {term.name: term.location for term in rule.terms if isinstance(term, Variable) and term.name not in bound}
         if not free or (rule.kind == "terminate" and not self._reads_values(rule)):
             return
         declared = self._groundings(rule)
@@ -200,13 +202,13 @@ class Checker:
             return
         if rule.kind == "initiate" and "=" + rule.name in self.program.groundings:
             return
-        name, place = next(iter(free.items()))
+        name, location = next(iter(free.items()))
         shown = written_name(name)
         if rule.kind == "event":
-            self.fault(place, Message("unsafe: no condition binds {shown}; use it in happensAt, holdsAt or a fact", shown=shown))
+            self.fault(location, Message("unsafe: no condition binds {shown}; use it in happensAt, holdsAt or a fact", shown=shown))
             return
         self.fault(
-            place,
+            location,
             Message(
                 "unsafe: no condition binds {shown}; use it in happensAt, holdsAt or a fact or declare grounding({name}(...)=...) :- ...",
                 shown=shown,
@@ -223,7 +225,7 @@ class Checker:
         key = rule.name if rule.kind == "event" else "=" + rule.name
         return [one for one in self.program.groundings.get(key, ()) if may_match(rule.terms, one.terms)]
 
-    def _bound_by_groundings(self, declared: Sequence[Grounding], terms: Sequence[Term], free: Mapping[str, Place]) -> None:
+    def _bound_by_groundings(self, declared: Sequence[Grounding], terms: Sequence[Term], free: Mapping[str, SourceLocation]) -> None:
         """Each grounding must bind the variables that the head leaves open."""
         for grounding in declared:
             bound = bound_by(grounding.body)
@@ -231,7 +233,7 @@ class Checker:
                 if isinstance(term, Variable) and term.name in free and isinstance(own, Variable) and own.name not in bound:
                     name = written_name(own.name)
                     self.fault(
-                        own.place, Message("unsafe: a rule leaves {name} to this grounding, and no fact or domain of it binds {name}", name=name)
+                        own.location, Message("unsafe: a rule leaves {name} to this grounding, and no fact or domain of it binds {name}", name=name)
                     )
                     return
 
@@ -244,7 +246,7 @@ class Checker:
         if free is not None and "=" + start.fluent.name not in self.program.groundings:
             name = written_name(free.name)
             self.fault(
-                free.place,
+                free.location,
                 Message(
                     "unsafe: no condition binds {name}; use it in a fact or declare grounding({fluent}) :- ...",
                     name=name,
@@ -258,7 +260,7 @@ class Checker:
         except NotCovered as gap:
             shown = written_name(gap.variable)
             self.fault(
-                rule.place,
+                rule.location,
                 Message(
                     "unsafe: the groundings of {shown} do not follow from the conditions; declare grounding({fluent}) :- ...",
                     shown=shown,
@@ -270,16 +272,16 @@ class Checker:
             bound |= variable_names(rule.head.terms)
             order_body(rule.conditions, bound)
         except Unsafe as unsafe:
-            self.fault(unsafe.place, unsafe.message)
+            self.fault(unsafe.location, unsafe.message)
 
     def _grounding(self, grounding: Grounding) -> None:
         if grounding.name.startswith("="):
             self._no_whole_term(grounding.name[1:], grounding.terms[:-1])
         for timed_ in timed(grounding.body):
-            self.fault(timed_.place, Message("a grounding may use only domains, facts and comparisons"))
+            self.fault(timed_.location, Message("a grounding may use only domains, facts and comparisons"))
         for literal in _inner(grounding.body):
             if isinstance(literal, Count):
-                self.fault(literal.place, Message("a grounding may use only domains, facts and comparisons"))
+                self.fault(literal.location, Message("a grounding may use only domains, facts and comparisons"))
             elif isinstance(literal, Fact):
                 # An undefined domain belongs to an unused input; RTEC's
                 # declarations often have these.
@@ -287,7 +289,7 @@ class Checker:
         try:
             order_body(grounding.body, variable_names(grounding.terms))
         except Unsafe as unsafe:
-            self.fault(unsafe.place, unsafe.message)
+            self.fault(unsafe.location, unsafe.message)
 
 
 def _inner(body: Iterable[Literal]) -> Iterator[Literal]:

@@ -9,7 +9,7 @@ from engine.event_calculus import builtins
 from engine.event_calculus.completion import Completion
 from engine.event_calculus.declarations import Declarations
 from engine.event_calculus.heads import DECLARATIONS, HEADS, RULE_HEADS
-from engine.event_calculus.literals import MAX_ARGUMENTS, Faulty, event_pattern, is_near, term_text, unknown
+from engine.event_calculus.literals import MAX_ARGUMENTS, InvalidClause, event_pattern, is_near, term_text, unknown
 from engine.event_calculus.parsed_program import ParsedProgram
 from engine.event_calculus.parser import ProgramRefused, parse
 from engine.event_calculus.program import Program
@@ -52,8 +52,8 @@ class _Clauses:
         for clause in rules:
             try:
                 self._clause(clause)
-            except Faulty as faulty:
-                self.parsed.fault(faulty.place, faulty.message)
+            except InvalidClause as faulty:
+                self.parsed.fault(faulty.location, faulty.message)
 
     def _is_rule_of_ours(self, clause: Clause) -> bool:
         head = clause.head
@@ -63,11 +63,11 @@ class _Clauses:
             body = clause.body
             if not (isinstance(body, Compound) and body.name in ("dynamic", "discontiguous", "multifile")):
                 self.parsed.fault(
-                    clause.place, Message("directives are not run; only dynamic, discontiguous and multifile are accepted (and ignored)")
+                    clause.location, Message("directives are not run; only dynamic, discontiguous and multifile are accepted (and ignored)")
                 )
             else:
                 self.parsed.notice(
-                    clause.place, Message("the directive {directive}; nothing has to be declared before it is used", directive=term_text(body))
+                    clause.location, Message("the directive {directive}; nothing has to be declared before it is used", directive=term_text(body))
                 )
             return False
         return isinstance(head, Compound) and head.name in HEADS and self._is_of_language(head)
@@ -83,19 +83,19 @@ class _Clauses:
     def _background(self, clause: Clause) -> None:
         head = clause.head
         if not isinstance(head, Compound):
-            self.parsed.fault(clause.place, Message("a clause must start with a name and arguments, not {head}", head=head))
+            self.parsed.fault(clause.location, Message("a clause must start with a name and arguments, not {head}", head=head))
             return
         if len(head.arguments) > MAX_ARGUMENTS:
             self.parsed.fault(
-                clause.place,
+                clause.location,
                 Message("{name} has {count} arguments; at most {most} are allowed", name=head.name, count=len(head.arguments), most=MAX_ARGUMENTS),
             )
         elif head.indicator in builtins.RESERVED:
-            self.parsed.fault(clause.place, Message("{name}/{count} is built in and cannot be defined", name=head.name, count=len(head.arguments)))
+            self.parsed.fault(clause.location, Message("{name}/{count} is built in and cannot be defined", name=head.name, count=len(head.arguments)))
         elif any(isinstance(argument, Compound) and argument.name == "=" for argument in head.arguments) or (
             any(isinstance(argument, Compound) for argument in head.arguments) and is_near(head.name, RULE_HEADS)
         ):
-            self.parsed.fault(clause.place, unknown(Message("kind of rule"), head.name, HEADS))
+            self.parsed.fault(clause.location, unknown(Message("kind of rule"), head.name, HEADS))
         elif clause.body is not None:
             self.parsed.expander.define(head, clause.body)
         elif next(variables(head), None) is not None:
@@ -109,23 +109,25 @@ class _Clauses:
             if not all(isinstance(argument, Atom | Number) for argument in arguments):
                 name, arguments = event_pattern(head)
                 indicator = (name, len(arguments))
-        except Faulty as faulty:
-            self.parsed.fault(faulty.place, faulty.message)
+        except InvalidClause as faulty:
+            self.parsed.fault(faulty.location, faulty.message)
             return
         self.parsed.expander.facts.add(head.indicator)
-        self.parsed.fact_places.setdefault(indicator, head.place)
+        self.parsed.fact_locations.setdefault(indicator, head.location)
         rows = self.parsed.facts.setdefault(indicator, [])
         rows.append(arguments)
         if len(rows) == MAX_FACTS + 1:
-            self.parsed.fault(head.place, Message("more than {most:,} facts {name}/{arity}", most=MAX_FACTS, name=indicator[0], arity=indicator[1]))
+            self.parsed.fault(
+                head.location, Message("more than {most:,} facts {name}/{arity}", most=MAX_FACTS, name=indicator[0], arity=indicator[1])
+            )
 
     def _clause(self, clause: Clause) -> None:
         head = clause.head
         assert isinstance(head, Compound)
         known = RULE_HEADS.get(head.name) or DECLARATIONS[head.name]
         if len(head.arguments) not in known:
-            raise Faulty(
-                head.place,
+            raise InvalidClause(
+                head.location,
                 Message("{name} takes {arities} arguments, not {count}", name=head.name, arities=either(known), count=len(head.arguments)),
             )
         if head.name in DECLARATIONS:

@@ -15,7 +15,7 @@ from engine.event_calculus.program import EVENT, INTERVALS, Program
 from engine.event_calculus.shapes import base_name
 from engine.event_calculus.syntax import FluentPattern, Initially
 from engine.event_calculus.tables import symbol_name
-from engine.event_calculus.terms import Atom, Compound, Number, Place, Term, variable_names
+from engine.event_calculus.terms import Atom, Compound, Number, SourceLocation, Term, variable_names
 from engine.model.messages import Message, all_of, untranslated
 
 
@@ -36,15 +36,15 @@ class Completion:
         program = self._with_implied_inputs(program)
         checker = Checker(program, self.parsed.expander, self.parsed.fault)
         checker.check()
-        for output, place in self.parsed.outputs.items():
-            checker.output(output, place)
-        for pattern, place in checker.reads:
-            self._check_input_value(pattern, place)
+        for output, location in self.parsed.outputs.items():
+            checker.output(output, location)
+        for pattern, location in checker.reads:
+            self._check_input_value(pattern, location)
         self._report_unread(checker)
         self._groundings_of_inputs(program)
-        return replace(program, notices=tuple(sorted(self.parsed.notices, key=lambda one: (one.place.line, one.place.column))))
+        return replace(program, notices=tuple(sorted(self.parsed.notices, key=lambda one: (one.location.line, one.location.column))))
 
-    def _check_input_value(self, pattern: FluentPattern, place: Place) -> None:
+    def _check_input_value(self, pattern: FluentPattern, location: SourceLocation) -> None:
         """A value of an input fluent that is read must be among the values that the text
         declares."""
         declared = self.parsed.given_values.get(pattern.indicator)
@@ -54,7 +54,7 @@ class Completion:
         if None not in values and symbol_name(pattern.value) not in values:
             name = pattern.name
             self.parsed.fault(
-                place,
+                location,
                 Message(
                     "{name}={value} is not declared: the inputs {name} have {values}",
                     name=name,
@@ -79,7 +79,7 @@ class Completion:
                 over = all_of([untranslated(restore_anonymous(f"{fact.name}({', '.join(map(str, fact.arguments))})")) for fact in facts])
                 what = restore_anonymous(f"{indicator[0]}({', '.join(map(str, rule.terms))})")
                 self.parsed.notice(
-                    rule.place,
+                    rule.location,
                     Message(
                         "the grounding of the input {input} over {over}; rows say what happens, and no domain grows by it",
                         input=what,
@@ -95,27 +95,29 @@ class Completion:
                 continue
             if any(isinstance(term, Compound) for term in head.arguments) or is_misspelt(*head.indicator) or any(map(_is_of_time, body)):
                 self.parsed.fault(
-                    head.place,
+                    head.location,
                     Message("{fault}; as a background rule no condition calls it", fault=unknown(Message("kind of rule"), head.name, HEADS)),
                 )
             else:
-                self.parsed.notice(head.place, Message("the background rule {head}; no condition calls it", head=term_text(head)))
+                self.parsed.notice(head.location, Message("the background rule {head}; no condition calls it", head=term_text(head)))
         read = checker.facts_read | {fact.indicator for clause in self.parsed.fi for fact in facts_of(clause.conditions)}
         for indicator in [*self.parsed.facts, *self.parsed.domains]:
             if indicator in read:
                 continue
             name, arity = base_name(indicator[0]), indicator[1]
-            place = self.parsed.fact_places.get(indicator) or self.parsed.domains[indicator]
+            location = self.parsed.fact_locations.get(indicator) or self.parsed.domains[indicator]
             if is_misspelt(name, arity):
-                self.parsed.fault(place, unknown(Message("kind of rule"), name, HEADS))
+                self.parsed.fault(location, unknown(Message("kind of rule"), name, HEADS))
             else:
                 count = len(self.parsed.facts.get(indicator, ()))
                 if count > 1:
-                    self.parsed.notice(place, Message("{count:,} facts {name}/{arity}; no condition reads them", count=count, name=name, arity=arity))
+                    self.parsed.notice(
+                        location, Message("{count:,} facts {name}/{arity}; no condition reads them", count=count, name=name, arity=arity)
+                    )
                 elif count:
-                    self.parsed.notice(place, Message("{count} fact {name}/{arity}; no condition reads it", count=count, name=name, arity=arity))
+                    self.parsed.notice(location, Message("{count} fact {name}/{arity}; no condition reads it", count=count, name=name, arity=arity))
                 else:
-                    self.parsed.notice(place, Message("the domain {name}/{arity}; no condition reads it", name=name, arity=arity))
+                    self.parsed.notice(location, Message("the domain {name}/{arity}; no condition reads it", name=name, arity=arity))
 
     def _with_implied_inputs(self, program: Program) -> Program:
         """Adds the names with a grounding but no rule as inputs: RTEC's users declare
@@ -137,7 +139,7 @@ class Completion:
         try:
             return replace(start, body=order_body(start.body, variable_names(start.fluent.terms) if grounded else set()))
         except Unsafe as unsafe:
-            self.parsed.fault(unsafe.place, unsafe.message)
+            self.parsed.fault(unsafe.location, unsafe.message)
             return start
 
 

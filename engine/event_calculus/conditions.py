@@ -260,7 +260,7 @@ def edge_points(kb: KnowledgeBase, table: FluentTable, kind: str) -> Table:
 
 def _holding(kb: KnowledgeBase, rows: Rows, table: FluentTable, literal: HoldsAt) -> Rows:
     row_number = "#list"
-    found = match(kb, rows, table.with_list_numbers(), (*literal.fluent.terms, Variable(row_number, literal.place)), None)
+    found = match(kb, rows, table.with_list_numbers(), (*literal.fluent.terms, Variable(row_number, literal.location)), None)
     if found.n == 0:
         return found
     picked = found.columns.pop(row_number)
@@ -298,7 +298,7 @@ def _with_row_numbers(rows: Rows) -> tuple[str, Rows]:
 def _count_values(kb: KnowledgeBase, rows: Rows, count: Count) -> Rows:
     """The rows with the number of values of the variable that satisfy the counted conditions."""
     numbered, inner = _with_row_numbers(rows)
-    found = without_missing_numbers(satisfy(kb, inner, count.body), [Variable(count.variable, count.place)])
+    found = without_missing_numbers(satisfy(kb, inner, count.body), [Variable(count.variable, count.location)])
     totals = np.zeros(rows.n)
     if found.n:
         values = as_symbols(kb, found.columns[count.variable], found.kinds[count.variable])
@@ -382,7 +382,7 @@ def _value(kb: KnowledgeBase, rows: Rows, term: Term) -> tuple[Column, str]:
 def _assign(kb: KnowledgeBase, rows: Rows, assignment: Assignment) -> Rows:
     values = np.broadcast_to(number(kb, rows, assignment.expression), (rows.n,)).astype(np.float64)
     if assignment.variable in rows.columns:
-        known = number(kb, rows, Variable(assignment.variable, assignment.place))
+        known = number(kb, rows, Variable(assignment.variable, assignment.location))
         return rows.take(np.equal(known, values))
     return rows.with_column(assignment.variable, values, NUMBER)
 

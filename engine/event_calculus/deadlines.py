@@ -16,10 +16,10 @@ from engine.event_calculus.literals import unknown
 from engine.event_calculus.ordering import Unsafe, order_body
 from engine.event_calculus.syntax import Deadline, Fact, FluentPattern, Indicator, Literal, Negation, timed
 from engine.event_calculus.tables import Rows, Symbols, facts_table, number_text, one_row, symbol_name
-from engine.event_calculus.terms import Atom, Number, Place, Term, Variable, is_span
+from engine.event_calculus.terms import Atom, Number, SourceLocation, Term, Variable, is_span
 from engine.model.messages import Message
 
-_NOWHERE = Place(0, 0)
+_NOWHERE = SourceLocation(0, 0)
 Row = tuple[Atom | Number | None, ...]
 
 
@@ -32,14 +32,17 @@ class FiClause:
     delay: Term
     conditions: tuple[Literal, ...]
     extends: bool
-    place: Place
+    location: SourceLocation
 
 
 class Deadlines:
     """Makes deadlines from clauses; `extends` are the fluents that p declares."""
 
     def __init__(
-        self, facts: Mapping[Indicator, Sequence[tuple[Term, ...]]], extends: Sequence[FluentPattern], fault: Callable[[Place, Message], None]
+        self,
+        facts: Mapping[Indicator, Sequence[tuple[Term, ...]]],
+        extends: Sequence[FluentPattern],
+        fault: Callable[[SourceLocation, Message], None],
     ) -> None:
         self._facts = facts
         self._extends = extends
@@ -49,17 +52,17 @@ class Deadlines:
 
     def compile(self, clauses: Sequence[FiClause]) -> tuple[Deadline, ...]:
         found = [deadline for clause in clauses for deadline in self._compile_clause(clause)]
-        for place, pattern in enumerate(self._extends):
-            if place not in self._used:
+        for index, pattern in enumerate(self._extends):
+            if index not in self._used:
                 self._fault(
-                    pattern.place,
+                    pattern.location,
                     Message("p({pattern}) says that new initiations begin the duration of a fi({pattern}, ...) anew; there is none", pattern=pattern),
                 )
         return tuple(found)
 
     def _compile_clause(self, clause: FiClause) -> list[Deadline]:
         """The deadlines of a clause; several if a grounding has several durations."""
-        extends = clause.extends or self._declared_extends(clause.before, clause.place)
+        extends = clause.extends or self._declared_extends(clause.before, clause.location)
         rows = self._rows(clause)
         if rows is None:
             return []
@@ -70,7 +73,7 @@ class Deadlines:
                 found.append(own := {})
             own[row] = delay
         before, after = clause.before, clause.after
-        return [Deadline(before.indicator, before.value, after.value, tuple(own.items()), extends, clause.place) for own in found]
+        return [Deadline(before.indicator, before.value, after.value, tuple(own.items()), extends, clause.location) for own in found]
 
     def _rows(self, clause: FiClause) -> list[tuple[Row, int]] | None:
         """The constants of the arguments, and the duration, without
@@ -79,37 +82,39 @@ class Deadlines:
         if satisfied is None:
             return None
         if satisfied.n == 0:
-            self._fault(clause.place, Message("no facts satisfy the conditions of this deadline, so it would apply to no grounding"))
+            self._fault(clause.location, Message("no facts satisfy the conditions of this deadline, so it would apply to no grounding"))
             return None
         if isinstance(clause.delay, Variable) and clause.delay.name not in satisfied.columns:
             self._fault(
-                clause.delay.place,
+                clause.delay.location,
                 Message("no fact fixes the duration {delay}: add a condition, as in fi(F=V, F=W, D) :- limit(D)", delay=clause.delay),
             )
             return None
         columns = [self._column(satisfied, term) for term in clause.before.arguments]
         delays = np.broadcast_to(np.asarray(number(self._knowledge_base(), satisfied, clause.delay), np.float64), (satisfied.n,))
         rows: dict[tuple[Row, int], None] = {}
-        for place, delay in enumerate(delays.tolist()):
+        for index, delay in enumerate(delays.tolist()):
             if not is_span(delay):
                 shown = "what is no number" if delay != delay else number_text(delay)
-                self._fault(clause.place, Message("the duration of a deadline must be a positive whole number below 2^60, not {shown}", shown=shown))
+                self._fault(
+                    clause.location, Message("the duration of a deadline must be a positive whole number below 2^60, not {shown}", shown=shown)
+                )
                 return None
-            rows[tuple(None if column is None else column[place] for column in columns), int(delay)] = None
+            rows[tuple(None if column is None else column[index] for column in columns), int(delay)] = None
         return list(rows)
 
     def _satisfying_rows(self, clause: FiClause) -> Rows | None:
         for timed_ in timed(clause.conditions):
-            self._fault(timed_.place, Message("the conditions of a deadline are facts, comparisons and arithmetic: they have no time"))
+            self._fault(timed_.location, Message("the conditions of a deadline are facts, comparisons and arithmetic: they have no time"))
             return None
         for fact in facts_of(clause.conditions):
             if fact.indicator not in self._facts:
-                self._fault(fact.place, unknown(Message("fact"), fact.name, {name for name, _ in self._facts}))
+                self._fault(fact.location, unknown(Message("fact"), fact.name, {name for name, _ in self._facts}))
                 return None
         try:
             body = order_body(clause.conditions, set())
         except Unsafe as unsafe:
-            self._fault(unsafe.place, unsafe.message)
+            self._fault(unsafe.location, unsafe.message)
             return None
         kb = self._knowledge_base()
         for fact in facts_of(body):
@@ -131,7 +136,7 @@ class Deadlines:
         codes = as_symbols(self._knowledge_base(), rows.columns[term.name], rows.kinds[term.name])
         return [Atom(self._symbols.names[code], _NOWHERE) for code in codes.tolist()]
 
-    def _declared_extends(self, before: FluentPattern, place: Place) -> bool:
+    def _declared_extends(self, before: FluentPattern, location: SourceLocation) -> bool:
         """Whether p is declared for the deadline's groundings: for all of them, or for none."""
         found = False
         for number_, pattern in enumerate(self._extends):
@@ -142,7 +147,7 @@ class Deadlines:
             self._used.add(number_)
             if any(one is not None and other is None for one, other in names):
                 self._fault(
-                    place,
+                    location,
                     Message(
                         "p({pattern}) is only about some groundings of {before}; write a deadline for them and one for the others",
                         pattern=pattern,

@@ -13,7 +13,7 @@ from engine.event_calculus.answers import NEVER
 from engine.event_calculus.candidates import REMEMBERED, Needs
 from engine.event_calculus.conditions import as_symbols, match, number, satisfy
 from engine.event_calculus.context import WindowContext
-from engine.event_calculus.fused import MAX_ROWS, Lists
+from engine.event_calculus.fused import MAX_ROWS, ListTables
 from engine.event_calculus.intervals import Bools, Intervals, Ints, always, amalgamate, empty, gather, intersect, keep, longer_than, subtract, union
 from engine.event_calculus.keys import find_rows
 from engine.event_calculus.levels import Node
@@ -99,7 +99,7 @@ class DerivedFluents:
             declared = self.groundings.all_declared("=" + rule.head.name, len(rule.head.terms))
             if declared is None:
                 return self._evaluate_literals(rule)
-        lists = Lists(fused, tables, self.kb.symbols.terms(fused.constants), declared)
+        lists = ListTables(fused, tables, self.kb.symbols.terms(fused.constants), declared)
         if not rule.conditions and lists.rule.program is not None:
             return lists.algebra(None, self.bounds.earliest)
         names, variables = lists.rule.names, lists.candidates()
@@ -189,7 +189,7 @@ class DerivedFluents:
         owners, s, e = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         numbered = rows.with_column("#row", np.arange(rows.n), TIME)
         for table in tables:
-            found = match(self.kb, numbered, table.with_list_numbers(), (*pattern.terms, Variable("#list", pattern.place)), None)
+            found = match(self.kb, numbered, table.with_list_numbers(), (*pattern.terms, Variable("#list", pattern.location)), None)
             if found.n == 0:
                 continue
             part = gather(table.lists, found.columns["#list"], first)

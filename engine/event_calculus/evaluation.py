@@ -18,7 +18,7 @@ from engine.event_calculus.groundings import DeclaredGroundings
 from engine.event_calculus.intervals import Ints
 from engine.event_calculus.levels import Node
 from engine.event_calculus.memory import Bounds, Groundings, Memory, SimpleCarry
-from engine.event_calculus.partitioning import Part, relation_of
+from engine.event_calculus.partitioning import StagePart, relation_of
 from engine.event_calculus.plan import Plan
 from engine.event_calculus.sharing import Share
 from engine.event_calculus.simple_fluents import Points
@@ -67,7 +67,7 @@ class Evaluation:
         memory: Memory,
         exact: bool,
         groundings: Groundings | None = None,
-        part: Part | None = None,
+        part: StagePart | None = None,
         share: Share | None = None,
     ) -> None:
         self.plan = plan

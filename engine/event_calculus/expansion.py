@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 
-from engine.event_calculus.terms import CONJUNCTION, DISJUNCTION, NEGATION, Atom, Compound, ListTerm, Number, Place, Term, Variable
+from engine.event_calculus.terms import CONJUNCTION, DISJUNCTION, NEGATION, Atom, Compound, ListTerm, Number, SourceLocation, Term, Variable
 from engine.model.messages import Message
 
 MAX_ALTERNATIVES = 64
@@ -23,7 +23,7 @@ class Expander:
     negations. Recursion is refused.
     """
 
-    def __init__(self, fault: Callable[[Place, Message], None]) -> None:
+    def __init__(self, fault: Callable[[SourceLocation, Message], None]) -> None:
         self._fault = fault
         self._clauses: dict[tuple[str, int], list[tuple[Compound, Body]]] = {}
         self._fresh = itertools.count()
@@ -45,14 +45,14 @@ class Expander:
         for alternative in self._split(body):
             self._clauses.setdefault(head.indicator, []).append((head, alternative))
 
-    def alternatives(self, body: Term | None, place: Place) -> list[Body]:
+    def alternatives(self, body: Term | None, location: SourceLocation) -> list[Body]:
         """The bodies whose disjunction is equivalent to `body`; none contains `;` or a
         call of a defined predicate."""
         result: list[Body] = []
         for alternative in self._split(body):
             expanded = self._expand(alternative, 0)
             if len(result) + len(expanded) > MAX_ALTERNATIVES:
-                self._fault(place, Message("the rule expands to more than {most} alternatives", most=MAX_ALTERNATIVES))
+                self._fault(location, Message("the rule expands to more than {most} alternatives", most=MAX_ALTERNATIVES))
                 return result
             result += expanded
         return result
@@ -77,27 +77,29 @@ class Expander:
             result = [left + right for left in result for right in choices]
             if max((len(body) for body in result), default=0) > MAX_BODY:
                 if self._calls <= MAX_CALLS:
-                    self._fault(literal.place, Message("the rule expands to more than {most} conditions", most=MAX_BODY))
+                    self._fault(literal.location, Message("the rule expands to more than {most} conditions", most=MAX_BODY))
                 self._calls = MAX_CALLS + 2
                 return [()]
             if len(result) > MAX_ALTERNATIVES:
-                self._fault(literal.place, Message("the rule expands to more than {most} alternatives", most=MAX_ALTERNATIVES))
+                self._fault(literal.location, Message("the rule expands to more than {most} alternatives", most=MAX_ALTERNATIVES))
                 return result[:1]
         return result
 
     def _literal(self, literal: Term, depth: int) -> list[Body]:
         if isinstance(literal, Compound) and literal.name == NEGATION:
             inner = [alternative for part in self._split(literal.arguments[0]) for alternative in self._expand(part, depth)]
-            return [tuple(Compound(NEGATION, (_conjunction(alternative, literal.place),), literal.place) for alternative in inner if alternative)]
+            return [
+                tuple(Compound(NEGATION, (_conjunction(alternative, literal.location),), literal.location) for alternative in inner if alternative)
+            ]
         if isinstance(literal, Compound) and literal.indicator == ("findall", 3):
             return [(self._findall(literal, depth),)]
         if isinstance(literal, Compound) and literal.name == "inRange" and len(literal.arguments) == 3:
             value, low, high = literal.arguments
-            return [(Compound(">", (value, low), literal.place), Compound("<", (value, high), literal.place))]
+            return [(Compound(">", (value, low), literal.location), Compound("<", (value, high), literal.location))]
         if isinstance(literal, Compound) and literal.indicator in self._clauses:
             if depth >= MAX_EXPANSION_DEPTH:
                 self._fault(
-                    literal.place,
+                    literal.location,
                     Message(
                         "{name}/{count} calls itself or is nested too deep; background rules cannot recurse",
                         name=literal.name,
@@ -119,16 +121,16 @@ class Expander:
         inner = [alternative for part in self._split(goal) for alternative in self._expand(part, depth)]
         if len(inner) > 1:
             self._fault(
-                literal.place, Message("the conditions of a findall have several alternatives; write a fluent, an event or a fact that has them")
+                literal.location, Message("the conditions of a findall have several alternatives; write a fluent, an event or a fact that has them")
             )
-        return Compound("findall", (template, _conjunction(inner[0] if inner else (), literal.place), made), literal.place)
+        return Compound("findall", (template, _conjunction(inner[0] if inner else (), literal.location), made), literal.location)
 
     def _call(self, call: Compound, head: Compound, body: Body, depth: int) -> list[Body]:
         """The `body` of one clause with the call's arguments substituted for the head's."""
         self._calls += 1
         if self._calls > MAX_CALLS:
             if self._calls == MAX_CALLS + 1:
-                self._fault(call.place, Message("background rules expand to more than {most:,} calls", most=MAX_CALLS))
+                self._fault(call.location, Message("background rules expand to more than {most:,} calls", most=MAX_CALLS))
             return [()]
         suffix = f"#{next(self._fresh)}"
         names: dict[str, Term] = {}
@@ -154,20 +156,20 @@ def _unify(call: Compound, head: Compound, names: dict[str, Term]) -> list[Term]
                 return None
             equalities += within
         else:
-            equalities.append(Compound("=", (given, wanted), call.place))
+            equalities.append(Compound("=", (given, wanted), call.location))
     return equalities
 
 
-def _conjunction(body: Body, place: Place) -> Term:
-    return body[0] if len(body) == 1 else Compound(CONJUNCTION, body, place)
+def _conjunction(body: Body, location: SourceLocation) -> Term:
+    return body[0] if len(body) == 1 else Compound(CONJUNCTION, body, location)
 
 
 def _substitute(term: Term, names: dict[str, Term], suffix: str) -> Term:
     if isinstance(term, Variable):
-        return names.get(term.name, Variable(term.name + suffix, term.place))
+        return names.get(term.name, Variable(term.name + suffix, term.location))
     if isinstance(term, Compound):
-        return Compound(term.name, tuple(_substitute(argument, names, suffix) for argument in term.arguments), term.place)
+        return Compound(term.name, tuple(_substitute(argument, names, suffix) for argument in term.arguments), term.location)
     if isinstance(term, ListTerm):
-        return ListTerm(tuple(_substitute(item, names, suffix) for item in term.items), term.place)
+        return ListTerm(tuple(_substitute(item, names, suffix) for item in term.items), term.location)
     assert isinstance(term, Atom | Number)
     return term

@@ -24,7 +24,7 @@ from engine.event_calculus.levels import Node
 from engine.event_calculus.shapes import format_relation
 from engine.event_calculus.syntax import Count, Edge, Happens, HoldsAt, Initiated, IntervalRule, Literal, Negation, PointRule, Retrieve
 from engine.event_calculus.tables import SYMBOL, FluentTable, Rows, number_text, stack
-from engine.event_calculus.terms import Place, Term, Variable
+from engine.event_calculus.terms import SourceLocation, Term, Variable
 
 Key = tuple[int, ...]
 MAX_REASONS = 20
@@ -61,7 +61,7 @@ class Explainer:
     """Causes of the edges of one evaluated window. `texts`: the clauses of the program by
     the place of their heads."""
 
-    def __init__(self, evaluation: Evaluation, texts: Mapping[Place, str]) -> None:
+    def __init__(self, evaluation: Evaluation, texts: Mapping[SourceLocation, str]) -> None:
         self.evaluation = evaluation
         self.texts = texts
         self._points: dict[Node, dict[tuple[str, int], list[_Satisfied]]] = {}
@@ -119,10 +119,10 @@ class Explainer:
 
     def _rule_cause(self, found: _Satisfied, t: int) -> Cause:
         because = [sentence for literal in found.rule.body if (sentence := self._sentence(literal, found.rows, found.position))]
-        return self._make_cause(found.rule.place, t, because)
+        return self._make_cause(found.rule.location, t, because)
 
-    def _make_cause(self, place: Place, t: int, because: Sequence[str]) -> Cause:
-        return Cause(place.line, self.texts.get(place, ""), t, tuple(because[:MAX_REASONS]))
+    def _make_cause(self, location: SourceLocation, t: int, because: Sequence[str]) -> Cause:
+        return Cause(location.line, self.texts.get(location, ""), t, tuple(because[:MAX_REASONS]))
 
     def _sentence(self, literal: Literal, rows: Rows, position: int) -> str:
         """The match of a condition, in the language's notation; empty for background knowledge."""
@@ -169,7 +169,7 @@ class Explainer:
                 continue
             for row, delay in deadline.rows:
                 if all(term is None or symbols.term(term) == code for term, code in zip(row, key[:-1], strict=True)):
-                    return self._make_cause(deadline.place, t, [f"{deadline.before} was initiated at {t - delay}"])
+                    return self._make_cause(deadline.location, t, [f"{deadline.before} was initiated at {t - delay}"])
         return None
 
     def _initial_cause(self, node: Node, key: Key, t: int) -> Cause | None:
@@ -180,7 +180,7 @@ class Explainer:
             rows = Rows(1, {name: np.array([code]) for name, code in given.items()}, dict.fromkeys(given, SYMBOL))
             asserted = [self.evaluation.column(rows, term)[0] for term in start.fluent.terms]
             if asserted == list(key) and satisfy(self.evaluation.kb, rows, start.body).n:
-                return self._make_cause(start.place, t, ["initially"])
+                return self._make_cause(start.location, t, ["initially"])
         return None
 
     # -- interval rules ----------------------------------------------------------------------------
@@ -195,7 +195,7 @@ class Explainer:
             rows = find_rows(given.keys, stack(key, 1))
             edges = lists.s if side == "s" else lists.e
             if any((edges[lists.ptr[row] : lists.ptr[row + 1]] == edge).any() for row in rows[rows >= 0]):
-                return self._make_cause(rule.place, edge, self._list_states(rule, key, edge))
+                return self._make_cause(rule.location, edge, self._list_states(rule, key, edge))
         return None
 
     def _rule_table(self, rule: IntervalRule) -> FluentTable | None:

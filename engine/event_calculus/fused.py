@@ -132,7 +132,7 @@ class _Form(NamedTuple):
     names: int
 
 
-class Lists:
+class ListTables:
     """The tables of a rule's lists, concatenated."""
 
     def __init__(self, rule: FusedRule, tables: Sequence[FluentTable], constants: Ints, declared: IndexedRows | None) -> None:

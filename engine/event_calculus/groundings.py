@@ -16,11 +16,11 @@ from engine.event_calculus.plan import Plan
 from engine.event_calculus.sharing import Key, Share
 from engine.event_calculus.syntax import Declared, Fact, Grounding
 from engine.event_calculus.tables import SYMBOL, TIME, FluentTable, Rows, Table, empty_keys, one_row, stack
-from engine.event_calculus.terms import Atom, Number, Place, Term, Variable
+from engine.event_calculus.terms import Atom, Number, SourceLocation, Term, Variable
 
 MAX_ENUMERATED = 20_000
 """Rows of a declared grounding that are listed; larger ones are checked row by row."""
-_NOWHERE = Place(0, 0)
+_NOWHERE = SourceLocation(0, 0)
 
 
 class DeclaredGroundings:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from engine.event_calculus import builtins
-from engine.event_calculus.literals import Faulty, event_pattern, expression_of, fluent_pattern, is_cut, literal_of, name_of, unknown
+from engine.event_calculus.literals import InvalidClause, event_pattern, expression_of, fluent_pattern, is_cut, literal_of, name_of, unknown
 from engine.event_calculus.syntax import Construct, Happens, IntervalLiteral, Literal, NonEmpty, Retrieve, timed
 from engine.event_calculus.terms import NEGATION, Compound, ListTerm, Term, Variable, variables
 from engine.model.messages import Message, either
@@ -27,7 +27,7 @@ def interval_body(body: tuple[Term, ...]) -> tuple[tuple[IntervalLiteral, ...], 
             conditions.append(literal_of(term))
     renamed = tuple(_rename(literal, aliases) for literal in intervals)
     for condition in timed(conditions):
-        raise Faulty(condition.place, Message("happensAt and holdsAt have a time; they cannot be conditions of holdsFor"))
+        raise InvalidClause(condition.location, Message("happensAt and holdsAt have a time; they cannot be conditions of holdsFor"))
     return renamed, tuple(conditions)
 
 
@@ -49,9 +49,9 @@ def _interval_literal(term: Term, into: list[IntervalLiteral], aliases: dict[str
     if inner.name in ("=", "\\=", "==", "\\==") and any(isinstance(side, ListTerm) for side in inner.arguments):
         side = next((side for side in inner.arguments if isinstance(side, Variable)), None)
         if side is None or any(isinstance(other, ListTerm) and other.items for other in inner.arguments):
-            raise Faulty(inner.place, Message("lists can only be compared with []"))
+            raise InvalidClause(inner.location, Message("lists can only be compared with []"))
         empty = inner.name in ("=", "==")
-        into.append(NonEmpty(side.name, empty != negated, term.place))
+        into.append(NonEmpty(side.name, empty != negated, term.location))
         return True
     bound = {literal.out for literal in into if isinstance(literal, Retrieve | Construct)}
     if inner.name == "=" and not negated and all(isinstance(side, Variable) for side in inner.arguments):
@@ -63,13 +63,13 @@ def _interval_literal(term: Term, into: list[IntervalLiteral], aliases: dict[str
         return None
     if negated:
         if inner.name == "holdsFor":
-            raise Faulty(term.place, Message("holdsFor cannot be negated; use complement_all or compare its list with []"))
+            raise InvalidClause(term.location, Message("holdsFor cannot be negated; use complement_all or compare its list with []"))
         return None
     if inner.name == "holdsFor":
         arguments = inner.arguments[1:] if len(inner.arguments) == 3 else inner.arguments
         if len(arguments) != 2 or not isinstance(arguments[1], Variable):
-            raise Faulty(inner.place, Message("holdsFor takes a fluent with its value and a variable for its list"))
-        into.append(Retrieve(fluent_pattern(arguments[0]), arguments[1].name, inner.place))
+            raise InvalidClause(inner.location, Message("holdsFor takes a fluent with its value and a variable for its list"))
+        into.append(Retrieve(fluent_pattern(arguments[0]), arguments[1].name, inner.location))
         return True
     construct = _construct(inner, bound)
     if construct is None:
@@ -84,19 +84,19 @@ def _construct(term: Compound, bound: set[str]) -> Construct | None:
     name, arguments = term.name, term.arguments
     if name in _UNARY:
         _expect(term, 2)
-        return Construct(name, _lists(arguments[0]), _list(arguments[1]), term.place)
+        return Construct(name, _lists(arguments[0]), _list(arguments[1]), term.location)
     if name == "relative_complement_all":
         _expect(term, 3)
-        return Construct(name, (_list(arguments[0]), *_lists(arguments[1])), _list(arguments[2]), term.place)
+        return Construct(name, (_list(arguments[0]), *_lists(arguments[1])), _list(arguments[2]), term.location)
     if name == "intDurGreater":
         _expect(term, 3)
-        return Construct("longer_than", (_list(arguments[0]),), _list(arguments[2]), term.place, amount=expression_of(arguments[1]))
+        return Construct("longer_than", (_list(arguments[0]),), _list(arguments[2]), term.location, amount=expression_of(arguments[1]))
     if name == "impliedSpeedBelow":
         _expect(term, 4)
-        position, places = event_pattern(arguments[1])
+        position, locations = event_pattern(arguments[1])
         return Construct(
-            "slower_than", (_list(arguments[0]),), _list(arguments[3]), term.place, amount=expression_of(arguments[2]),
-            position=Happens(position, places, "", arguments[1].place),
+            "slower_than", (_list(arguments[0]),), _list(arguments[3]), term.location, amount=expression_of(arguments[2]),
+            position=Happens(position, locations, "", arguments[1].location),
         )  # fmt: skip
     if name == "allen" or (name in builtins.ALLEN and (term.indicator in builtins.RESERVED or bound & {v.name for v in variables(term)})):
         return _allen(term)
@@ -109,16 +109,16 @@ def _allen(term: Compound) -> Construct:
         _expect(term, 5, 6)
         relation = name_of(arguments[0])
         if relation not in builtins.ALLEN:
-            raise Faulty(term.place, unknown(Message("Allen relation"), relation, builtins.ALLEN))
+            raise InvalidClause(term.location, unknown(Message("Allen relation"), relation, builtins.ALLEN))
         arguments = arguments[1:]
     else:
         _expect(term, 4, 5)
         relation = term.name
     mode = name_of(arguments[2])
     if mode not in builtins.ALLEN_MODES:
-        raise Faulty(term.place, unknown(Message("output mode"), mode, builtins.ALLEN_MODES))
+        raise InvalidClause(term.location, unknown(Message("output mode"), mode, builtins.ALLEN_MODES))
     return Construct(
-        "allen", (_list(arguments[0]), _list(arguments[1])), _list(arguments[-1]), term.place, relation=relation, mode=builtins.ALLEN_MODES[mode],
+        "allen", (_list(arguments[0]), _list(arguments[1])), _list(arguments[-1]), term.location, relation=relation, mode=builtins.ALLEN_MODES[mode],
         satisfied=_requires_pair(arguments[3]) if len(arguments) == 5 else None,
     )  # fmt: skip
 
@@ -128,14 +128,14 @@ def _requires_pair(term: Term) -> bool | None:
     if isinstance(term, Variable) and term.name.startswith("_"):
         return None
     if str(term) not in ("true", "false", "0"):
-        raise Faulty(term.place, Message("says whether some pair must be in the relation: true, false or _, not {term}", term=term))
+        raise InvalidClause(term.location, Message("says whether some pair must be in the relation: true, false or _, not {term}", term=term))
     return str(term) == "true"
 
 
 def _expect(term: Compound, *arities: int) -> None:
     if len(term.arguments) not in arities:
-        raise Faulty(
-            term.place,
+        raise InvalidClause(
+            term.location,
             Message("{name} takes {arities} arguments, not {count}", name=term.name, arities=either(arities), count=len(term.arguments)),
         )
 
@@ -143,7 +143,7 @@ def _expect(term: Compound, *arities: int) -> None:
 def _list(term: Term) -> str:
     if isinstance(term, Variable):
         return term.name
-    raise Faulty(term.place, Message("expected a variable that stands for a list of intervals, not {term}", term=term))
+    raise InvalidClause(term.location, Message("expected a variable that stands for a list of intervals, not {term}", term=term))
 
 
 def _lists(term: Term) -> tuple[str, ...]:
@@ -151,7 +151,7 @@ def _lists(term: Term) -> tuple[str, ...]:
         return tuple(_list(item) for item in term.items)
     if isinstance(term, Variable):
         return (term.name,)
-    raise Faulty(term.place, Message("expected a list of variables, as in [I1, I2]"))
+    raise InvalidClause(term.location, Message("expected a list of variables, as in [I1, I2]"))
 
 
 def lists_read(literal: IntervalLiteral) -> tuple[str, ...]:

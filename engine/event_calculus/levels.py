@@ -28,7 +28,7 @@ from engine.event_calculus.syntax import (
     Retrieve,
 )  # fmt: skip
 from engine.event_calculus.tables import symbol_name
-from engine.event_calculus.terms import Atom, Number, Place, Term
+from engine.event_calculus.terms import Atom, Number, SourceLocation, Term
 from engine.model.messages import Message
 
 MAX_PARTS = 200
@@ -72,7 +72,7 @@ class Dependency:
     target: Node
     source: Node
     how: str
-    place: Place
+    location: SourceLocation
 
 
 class Hierarchy:
@@ -118,13 +118,13 @@ class Hierarchy:
         """The nodes of a simple fluent."""
         return [part.node for part in self._parts.get(_Relation("simple", *fluent), ())]
 
-    def forbidden(self) -> Iterator[tuple[list[Node], tuple[Place, Message]]]:
+    def forbidden(self) -> Iterator[tuple[list[Node], tuple[SourceLocation, Message]]]:
         """The components with a forbidden cycle, and the fault of each."""
         inner: dict[int, list[Dependency]] = {}
-        place = {node: number for number, component in enumerate(self.components) for node in component}
+        component_of = {node: number for number, component in enumerate(self.components) for node in component}
         for dependency in self.dependencies:
-            if place[dependency.target] == place[dependency.source]:
-                inner.setdefault(place[dependency.target], []).append(dependency)
+            if component_of[dependency.target] == component_of[dependency.source]:
+                inner.setdefault(component_of[dependency.target], []).append(dependency)
         for number, dependencies in sorted(inner.items()):
             if fault := _forbidden(self.components[number], dependencies):
                 yield self.components[number], fault
@@ -140,7 +140,7 @@ class Hierarchy:
             for part in rule.intervals:
                 if isinstance(part, Retrieve):
                     for source in self.sources(part.fluent):
-                        yield Dependency(node, source, "intervals", part.place)
+                        yield Dependency(node, source, "intervals", part.location)
                 elif position := getattr(part, "position", None):
                     yield from self._event_dependencies(node, position, "event")
             return
@@ -155,14 +155,14 @@ class Hierarchy:
             yield from self._event_dependencies(node, literal, "not event" if negated else "event")
         elif isinstance(literal, Initiated):
             for source in self.initiating(literal.fluent):
-                yield Dependency(node, source, "initiated", literal.place)
+                yield Dependency(node, source, "initiated", literal.location)
         elif isinstance(literal, Edge | HoldsAt):
             for source in self.sources(literal.fluent):
-                yield Dependency(node, source, "edge" if isinstance(literal, Edge) else "holdsAt", literal.place)
+                yield Dependency(node, source, "edge" if isinstance(literal, Edge) else "holdsAt", literal.location)
 
     def _event_dependencies(self, node: Node, literal: Happens, how: str) -> Iterator[Dependency]:
         for source in self._matching_nodes(_Relation("event", *literal.indicator), _pattern(literal.arguments)):
-            yield Dependency(node, source, how, literal.place)
+            yield Dependency(node, source, how, literal.location)
 
 
 # -- parts -----------------------------------------------------------------------------------------
@@ -260,19 +260,19 @@ def _classes(heads: list[Pattern]) -> Iterator[list[Pattern]]:
 # -- cycles ----------------------------------------------------------------------------------------
 
 
-def check_hierarchy(program: Program) -> list[tuple[Place, Message]]:
+def check_hierarchy(program: Program) -> list[tuple[SourceLocation, Message]]:
     """Faults of a program that is not hierarchical (specification 5.6; [dRTEC] 2)."""
     return [fault for _, fault in Hierarchy(program).forbidden()]
 
 
-def _forbidden(component: list[Node], inner: list[Dependency]) -> tuple[Place, Message] | None:
+def _forbidden(component: list[Node], inner: list[Dependency]) -> tuple[SourceLocation, Message] | None:
     """The fault of a cycle, if any: it must be closed by holdsAt, which refers strictly to the
     past. All other conditions refer to the same moment."""
     for dependency in inner:
         if dependency.target.kind == "derived" or dependency.source.kind == "derived":
             names = " -> ".join(sorted({node.name for node in component}))
             said = Message("cycle through a statically determined fluent: {names}; cycles are allowed among simple fluents only", names=names)
-            return dependency.place, said
+            return dependency.location, said
     instant = [dependency for dependency in inner if dependency.how != "holdsAt"]
     for loop in _components(component, instant):
         looped = {dependency.how: dependency for dependency in instant if dependency.target in loop and dependency.source in loop}
@@ -285,7 +285,7 @@ def _forbidden(component: list[Node], inner: list[Dependency]) -> tuple[Place, M
         }
         for how, message in same_moment.items():
             if how in looped:
-                return looped[how].place, message
+                return looped[how].location, message
     return None
 
 

@@ -29,7 +29,7 @@ _HEAD = 8
 
 
 @dataclass(frozen=True)
-class Lists:
+class LocalLists:
     """Tables of the nodes and inputs that the keyed stage sends, members of domains, and rows read;
     `without_rows`: the window had no rows."""
 
@@ -40,7 +40,7 @@ class Lists:
     work: int
     without_rows: bool
 
-    def restrict_to(self, share: Share, symbols: Symbols) -> Lists:
+    def restrict_to(self, share: Share, symbols: Symbols) -> LocalLists:
         fluents = {node: share.filter_fluent(relation_of(node), table, symbols) for node, table in self.fluents.items()}
         inputs = {indicator: share.filter_fluent(Relation(True, *indicator), table, symbols) for indicator, table in self.inputs.items()}
         return replace(self, fluents=fluents, inputs=inputs)
@@ -85,7 +85,7 @@ def encode_lists(partitioning: Partitioning, evaluation: Evaluation, *, without_
     return b"".join([len(text).to_bytes(_HEAD, "little"), text, *(np.ascontiguousarray(array).tobytes() for array in [codes, *arrays])])
 
 
-def read(message: bytes, symbols: Symbols) -> Lists:
+def read(message: bytes, symbols: Symbols) -> LocalLists:
     """The lists of a message, in the receiver's codes."""
     start = _HEAD + int.from_bytes(message[:_HEAD], "little")
     described = json.loads(message[_HEAD:start])
@@ -110,7 +110,7 @@ def read(message: bytes, symbols: Symbols) -> Lists:
         columns, t = recoded(next(parts)), next(parts)
         return Table(tuple(columns), (SYMBOL,) * len(columns), columns.shape[1], t)
 
-    return Lists(
+    return LocalLists(
         {Node(*key): fluent() for key in described["fluents"]},
         inputs={(name, arity): fluent() for name, arity in described["inputs"]},
         events={Node(*key): table() for key in described["events"]},
@@ -141,8 +141,8 @@ class LocalResults:
     now: dict[int, bytes] = field(default_factory=dict)
     later: list[LocalMessage] = field(default_factory=list)
     ahead: list[LocalMessage] = field(default_factory=list, compare=False)
-    _read: dict[int, tuple[bytes, Lists]] = field(default_factory=dict, repr=False, compare=False)
-    _together: tuple[list[bytes], Lists] | None = field(default=None, repr=False, compare=False)
+    _read: dict[int, tuple[bytes, LocalLists]] = field(default_factory=dict, repr=False, compare=False)
+    _together: tuple[list[bytes], LocalLists] | None = field(default=None, repr=False, compare=False)
     _counting: dict[int, bytes] = field(default_factory=dict, repr=False, compare=False)
 
     def take(self, settled: Sequence[LocalMessage], ahead: Sequence[LocalMessage]) -> None:
@@ -161,7 +161,7 @@ class LocalResults:
             self.now[message.partition] = message.lists
         self._counting = self.now | {message.partition: message.lists for message in self.ahead if message.query_time <= query_time}
 
-    def lists(self, partitioning: Partitioning, symbols: Symbols, share: Share | None = None) -> Lists:
+    def lists(self, partitioning: Partitioning, symbols: Symbols, share: Share | None = None) -> LocalLists:
         """The lists of all partitions at the current query time; for a share
         only those that it needs."""
         counting = list(self._counting.values())
@@ -182,11 +182,11 @@ class LocalResults:
         return self._together is None or self._together[1].without_rows
 
 
-def _concat(partitioning: Partitioning, parts: Sequence[Lists]) -> Lists:
+def _concat(partitioning: Partitioning, parts: Sequence[LocalLists]) -> LocalLists:
     """The lists of all parts, concatenated, because each entity is in one partition."""
     nodes = {fluent: [node for node in partitioning.sent if (node.kind != "event") == fluent] for fluent in (True, False)}
     domains = {domain for part in parts for domain in part.domains}
-    return Lists(
+    return LocalLists(
         {node: _fluents([part.fluents[node] for part in parts], node.arity) for node in nodes[True]},
         {node: _tables([part.events[node] for part in parts], node.arity) for node in nodes[False]},
         {one: _fluents([part.inputs[one] for part in parts if one in part.inputs], one[1]) for one in partitioning.lists},

@@ -22,7 +22,7 @@ from engine.event_calculus.state import WindowState
 from engine.event_calculus.storage import dump_state, load_state
 from engine.event_calculus.synopsis import FIRST_SEQ
 from engine.event_calculus.tables import Symbols
-from engine.event_calculus.windows import Decision
+from engine.event_calculus.windows import WindowResult
 from engine.model.batch import Batch
 from engine.model.changes import CHANGES, concat
 from engine.model.feed import Feed
@@ -46,7 +46,7 @@ class WindowStage(Stage[CalculusIndex, list[WindowState]]):
         for position, (compiled, own) in enumerate(zip(index.queries, state, strict=True)):
             mine = np.flatnonzero(routes == compiled.route if len(compiled.routes) == 1 else np.isin(routes, compiled.routes))
             try:
-                decided: list[Decision] = []
+                decided: list[WindowResult] = []
                 if len(mine):
                     own.share = compiled.routes.index(routes[mine[0]])
                     compiled.take(own, batch.rows if len(mine) == len(batch) else batch.rows.take(pa.array(mine)))

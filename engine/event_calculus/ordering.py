@@ -16,15 +16,15 @@ from engine.event_calculus.syntax import (
     literal_terms,
     literal_variables,
 )  # fmt: skip
-from engine.event_calculus.terms import Place, Term, Variable, variables, written_name
+from engine.event_calculus.terms import SourceLocation, Term, Variable, variables, written_name
 from engine.model.messages import Message
 
 
 class Unsafe(Exception):
     """No condition binds a variable."""
 
-    def __init__(self, place: Place, variable: str) -> None:
-        self.place = place
+    def __init__(self, location: SourceLocation, variable: str) -> None:
+        self.location = location
         self.message = Message("unsafe: no condition binds {name} before it is needed", name=written_name(variable))
         super().__init__(self.message)
 
@@ -81,9 +81,9 @@ def _needs(literal: Literal, known: set[str], bindable: set[str]) -> set[str]:
     return set()
 
 
-def _place_of(literal: Literal, name: str) -> Place:
+def _place_of(literal: Literal, name: str) -> SourceLocation:
     terms: list[Term] = list(literal_terms(literal))
-    return next((variable.place for term in terms for variable in variables(term) if variable.name == name), literal.place)
+    return next((variable.location for term in terms for variable in variables(term) if variable.name == name), literal.location)
 
 
 def bound_by(body: Iterable[Literal]) -> set[str]:

@@ -9,7 +9,7 @@ from engine.event_calculus.expansion import Expander
 from engine.event_calculus.parser import Problem
 from engine.event_calculus.program import Output
 from engine.event_calculus.syntax import FluentPattern, Grounding, Indicator, Initially, IntervalRule, PointRule, SpatialFluent
-from engine.event_calculus.terms import Place, Term
+from engine.event_calculus.terms import SourceLocation, Term
 from engine.model.messages import Message
 
 
@@ -26,9 +26,9 @@ class ParsedProgram:
         self.interval_rules: list[IntervalRule] = []
         self.initially: list[Initially] = []
         self.groundings: dict[str, list[Grounding]] = {}
-        self.fact_places: dict[Indicator, Place] = {}
-        self.domains: dict[Indicator, Place] = {}
-        self.outputs: dict[Output, Place] = {}
+        self.fact_locations: dict[Indicator, SourceLocation] = {}
+        self.domains: dict[Indicator, SourceLocation] = {}
+        self.outputs: dict[Output, SourceLocation] = {}
         self.kind_declared: set[Indicator] = set()
         """Input fluents for which the text declares the form of their rows."""
         self.given_values: dict[Indicator, list[FluentPattern]] = {}
@@ -38,8 +38,8 @@ class ParsedProgram:
         self.spatial: list[SpatialFluent] = []
         self.expander = Expander(self.fault)
 
-    def fault(self, place: Place, message: Message) -> None:
-        self.problems.append(Problem(place, message))
+    def fault(self, location: SourceLocation, message: Message) -> None:
+        self.problems.append(Problem(location, message))
 
-    def notice(self, place: Place, message: Message) -> None:
-        self.notices.append(Problem(place, Message("ignored: {message}", message=message)))
+    def notice(self, location: SourceLocation, message: Message) -> None:
+        self.notices.append(Problem(location, Message("ignored: {message}", message=message)))

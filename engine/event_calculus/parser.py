@@ -24,7 +24,7 @@ from engine.event_calculus.terms import (
     Compound,
     ListTerm,
     Number,
-    Place,
+    SourceLocation,
     Term,
     Variable,
 )
@@ -38,12 +38,12 @@ MAX_DEPTH = 60
 class Problem:
     """One fault of a program and its place."""
 
-    place: Place
+    location: SourceLocation
     message: Message
 
     def sentence(self) -> Message:
         """The message with its place."""
-        return Message("line {line}, column {column}: {message}", line=self.place.line, column=self.place.column, message=self.message)
+        return Message("line {line}, column {column}: {message}", line=self.location.line, column=self.location.column, message=self.message)
 
     def __str__(self) -> str:
         return self.sentence()
@@ -53,7 +53,7 @@ class ProgramRefused(ValueError):
     """The program has faults; `problems` is not empty and sorted by place."""
 
     def __init__(self, problems: list[Problem]) -> None:
-        self.problems = sorted(problems, key=lambda problem: (problem.place.line, problem.place.column))
+        self.problems = sorted(problems, key=lambda problem: (problem.location.line, problem.location.column))
         super().__init__("; ".join(map(str, self.problems)))
 
 
@@ -89,13 +89,13 @@ def _read(text: str) -> tuple[Clause, ...]:
         raise ProgramRefused([_problem(fault, text)]) from None
 
 
-def clause_texts(text: str) -> dict[Place, str]:
+def clause_texts(text: str) -> dict[SourceLocation, str]:
     """The text of every clause as it was written, by the place of its head. Raises
     ProgramRefused like `parse`."""
     lines = text.split("\n")
     found = {}
     for clause in parse(text):
-        first, last = clause.place, clause.end
+        first, last = clause.location, clause.end
         part = lines[first.line - 1 : last.line]
         part[-1] = part[-1][: last.column]
         part[0] = part[0][first.column - 1 :]
@@ -115,7 +115,8 @@ def _refuse_oversize(text: str) -> None:
         raise ProgramRefused(
             [
                 Problem(
-                    Place(1, 1), Message("the program has {count:,} characters; at most {most:,} are allowed", count=len(text), most=MAX_CHARACTERS)
+                    SourceLocation(1, 1),
+                    Message("the program has {count:,} characters; at most {most:,} are allowed", count=len(text), most=MAX_CHARACTERS),
                 )
             ]
         )
@@ -135,7 +136,7 @@ def _refuse_oversize(text: str) -> None:
             negations = 0
             signs = _longest_run_of_signs(piece)
         if max(depth, negations, signs) > MAX_DEPTH:
-            raise ProgramRefused([Problem(Place(line, 1), Message("terms are nested deeper than {most} levels", most=MAX_DEPTH))])
+            raise ProgramRefused([Problem(SourceLocation(line, 1), Message("terms are nested deeper than {most} levels", most=MAX_DEPTH))])
 
 
 _NOT_READ = ("%", "/*", "'")
@@ -153,20 +154,22 @@ def _problem(fault: UnexpectedInput, text: str) -> Problem:
     if isinstance(fault, UnexpectedEOF) or (isinstance(fault, UnexpectedToken) and fault.token.type == "$END"):
         last = text.rstrip().split("\n")
         return Problem(
-            Place(len(last), len(last[-1]) + 1), Message("the text ends inside a clause; a clause ends with '.' and a space or a new line")
+            SourceLocation(len(last), len(last[-1]) + 1), Message("the text ends inside a clause; a clause ends with '.' and a space or a new line")
         )
-    place = Place(max(fault.line, 1), max(fault.column, 1))
+    location = SourceLocation(max(fault.line, 1), max(fault.column, 1))
     if isinstance(fault, UnexpectedCharacters):
         return Problem(
-            place,
+            location,
             Message("unexpected character {found}", found=repr(text[fault.pos_in_stream]))
             if fault.pos_in_stream is not None
             else Message("unexpected character"),
         )
     token = fault.token if isinstance(fault, UnexpectedToken) else ""
     if isinstance(fault, UnexpectedToken) and fault.token.type in _BEGINNINGS and {"END", "COMMA"} <= fault.accepts:
-        return Problem(place, Message("a ',' between conditions or the '.' at the end of a clause is missing before {found}", found=repr(str(token))))
-    return Problem(place, Message("unexpected {found}; expected {expected}", found=repr(str(token)), expected=_expected(fault)))
+        return Problem(
+            location, Message("a ',' between conditions or the '.' at the end of a clause is missing before {found}", found=repr(str(token)))
+        )
+    return Problem(location, Message("unexpected {found}; expected {expected}", found=repr(str(token)), expected=_expected(fault)))
 
 
 _BEGINNINGS = ("ATOM", "QUOTED", "VARIABLE", "NAF")
@@ -191,8 +194,8 @@ def _lark() -> Lark:
     return Lark(grammar, parser="lalr", propagate_positions=False, maybe_placeholders=True, transformer=_Builder())
 
 
-def _place(token: Token) -> Place:
-    return Place(token.line or 1, token.column or 1)
+def _location(token: Token) -> SourceLocation:
+    return SourceLocation(token.line or 1, token.column or 1)
 
 
 def _unquote(text: str) -> str:
@@ -217,60 +220,60 @@ class _Builder(Transformer[Token, Any]):
         return list(clauses)
 
     def rule(self, head: Term, body: Term | None, end: Token) -> Clause:
-        return Clause(head, body, head.place, _place(end))
+        return Clause(head, body, head.location, _location(end))
 
     def directive(self, body: Term, end: Token) -> Clause:
-        return Clause(None, body, body.place, _place(end))
+        return Clause(None, body, body.location, _location(end))
 
     def prefixed_directive(self, name: Token, body: Term, end: Token) -> Clause:
-        return Clause(None, Compound(str(name), (body,), _place(name)), _place(name), _place(end))
+        return Clause(None, Compound(str(name), (body,), _location(name)), _location(name), _location(end))
 
     def disjunction(self, *parts: Term) -> Term:
-        return Compound(DISJUNCTION, parts, parts[0].place)
+        return Compound(DISJUNCTION, parts, parts[0].location)
 
     def conjunction(self, *parts: Term) -> Term:
-        return Compound(CONJUNCTION, parts, parts[0].place)
+        return Compound(CONJUNCTION, parts, parts[0].location)
 
     def negation(self, sign: Token, literal: Term) -> Term:
-        return Compound(NEGATION, (literal,), _place(sign))
+        return Compound(NEGATION, (literal,), _location(sign))
 
     def cut(self, token: Token) -> Term:
-        return Atom(CUT, _place(token))
+        return Atom(CUT, _location(token))
 
     def relation(self, left: Term, operator: Token, right: Term) -> Term:
-        return Compound(str(operator), (left, right), left.place)
+        return Compound(str(operator), (left, right), left.location)
 
     def operation(self, left: Term, operator: Token, right: Term) -> Term:
-        return Compound(str(operator), (left, right), left.place)
+        return Compound(str(operator), (left, right), left.location)
 
     def signed(self, sign: Token, operand: Term) -> Term:
         if isinstance(operand, Number):
             negative = sign == "-"
-            return Number(-operand.value if negative else operand.value, ("-" if negative else "") + operand.text, _place(sign))
-        return Compound(str(sign), (operand,), _place(sign))
+            return Number(-operand.value if negative else operand.value, ("-" if negative else "") + operand.text, _location(sign))
+        return Compound(str(sign), (operand,), _location(sign))
 
     def number(self, token: Token) -> Term:
-        return Number(float(token), str(token), _place(token))
+        return Number(float(token), str(token), _location(token))
 
     def variable(self, token: Token) -> Term:
         if str(token) == "_":
             self._anonymous += 1
-            return Variable(f"{ANONYMOUS}{self._anonymous}", _place(token))
-        return Variable(str(token), _place(token))
+            return Variable(f"{ANONYMOUS}{self._anonymous}", _location(token))
+        return Variable(str(token), _location(token))
 
     def atom(self, token: Token) -> Term:
-        return Atom(str(token), _place(token))
+        return Atom(str(token), _location(token))
 
     def quoted(self, token: Token) -> Term:
-        return Atom(_unquote(token), _place(token))
+        return Atom(_unquote(token), _location(token))
 
     def compound(self, functor: Token, arguments: tuple[Term, ...]) -> Term:
         name = str(functor)
-        return Compound(_unquote(name) if name.startswith("'") else name, arguments, _place(functor))
+        return Compound(_unquote(name) if name.startswith("'") else name, arguments, _location(functor))
 
     def list_term(self, items: tuple[Term, ...] | None = None) -> Term:
         members = items or ()
-        return ListTerm(members, members[0].place if members else Place(1, 1))
+        return ListTerm(members, members[0].location if members else SourceLocation(1, 1))
 
     def arguments(self, *items: Term) -> tuple[Term, ...]:
         return items

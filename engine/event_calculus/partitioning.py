@@ -51,7 +51,7 @@ class Relation(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Part:
+class StagePart:
     """The nodes that one stage evaluates, over the rows of these inputs; `pairs`:
     also the spatial fluents."""
 
@@ -65,8 +65,8 @@ class Partitioning:
     """A program's two stages. The first sends the tables of the nodes `sent`, those of the inputs
     `lists`, and the domains to the second."""
 
-    keyed: Part
-    relational: Part
+    keyed: StagePart
+    relational: StagePart
     sent: tuple[Node, ...]
     lists: tuple[Indicator, ...]
 
@@ -77,7 +77,7 @@ def partitioning_of(plan: Plan, inputs: Sequence[InputSpec], outputs: Sequence[s
 
 
 @dataclass(frozen=True)
-class Read:
+class RelationRead:
     """A relation that a rule reads, and the arguments of the condition. `trigger`: the rule derives
     nothing without a tuple of it."""
 
@@ -129,7 +129,7 @@ class _Partitioner:
                 keyed.add(indicator)
         sent = tuple(node for node in self.plan.nodes if node in own and relation_of(node) in second | asserted)
         others = frozenset(self.plan.nodes) - own
-        return Partitioning(Part(own, frozenset(keyed), pairs=False), Part(others, frozenset(relational), pairs=True), sent, tuple(lists))
+        return Partitioning(StagePart(own, frozenset(keyed), pairs=False), StagePart(others, frozenset(relational), pairs=True), sent, tuple(lists))
 
     # -- key positions -----------------------------------------------------------------------------
 
@@ -233,7 +233,7 @@ class _Partitioner:
         key = "=" + relation.name if relation.fluent else relation.name
         return [rule for rule in self.program.groundings.get(key, ()) if len(rule.terms) == relation.arity + relation.fluent]
 
-    def _names(self, domain: Indicator, read: Read, name: str) -> bool:
+    def _names(self, domain: Indicator, read: RelationRead, name: str) -> bool:
         """Whether each tuple read makes the entity in variable `name` a member of the domain."""
         if read.relation not in self.input_key_positions:
             rules = self._groundings(read.relation)
@@ -254,29 +254,31 @@ def conditions_of(rule: Rule) -> tuple[Literal, ...]:
     return rule.body if isinstance(rule, PointRule) else rule.conditions
 
 
-def reads_of(rule: Rule) -> Iterator[Read]:
+def reads_of(rule: Rule) -> Iterator[RelationRead]:
     """All relations that a rule reads, except facts."""
     if isinstance(rule, IntervalRule):
         for part in rule.intervals:
             if isinstance(part, Retrieve):
                 yield _retrieve_read(part)
             elif isinstance(part, Construct) and part.position is not None:
-                yield Read(Relation(False, *part.position.indicator), part.position.arguments, trigger=False)
+                yield RelationRead(Relation(False, *part.position.indicator), part.position.arguments, trigger=False)
     yield from _literal_reads(conditions_of(rule), outer=True)
 
 
-def _retrieve_read(part: Retrieve) -> Read:
-    return Read(Relation(True, *part.fluent.indicator), part.fluent.arguments, trigger=True)
+def _retrieve_read(part: Retrieve) -> RelationRead:
+    return RelationRead(Relation(True, *part.fluent.indicator), part.fluent.arguments, trigger=True)
 
 
-def _literal_reads(literals: Iterable[Literal], *, outer: bool) -> Iterator[Read]:
+def _literal_reads(literals: Iterable[Literal], *, outer: bool) -> Iterator[RelationRead]:
     for literal in literals:
         if isinstance(literal, Negation | Count):
             yield from _literal_reads(literal.body, outer=False)
         elif isinstance(literal, Happens):
-            yield Read(Relation(False, *literal.indicator), literal.arguments, trigger=outer)
+            yield RelationRead(Relation(False, *literal.indicator), literal.arguments, trigger=outer)
         elif isinstance(literal, Edge | HoldsAt | Initiated):
-            yield Read(Relation(True, *literal.fluent.indicator), literal.fluent.arguments, trigger=outer and not isinstance(literal, HoldsAt))
+            yield RelationRead(
+                Relation(True, *literal.fluent.indicator), literal.fluent.arguments, trigger=outer and not isinstance(literal, HoldsAt)
+            )
 
 
 def _with_initiations_read(literals: Iterable[Literal]) -> Iterator[Relation]:

@@ -19,7 +19,7 @@ from engine.event_calculus.operator import CalculusOperator
 from engine.event_calculus.shapes import base_name
 from engine.event_calculus.state import WindowState
 from engine.event_calculus.tables import stack
-from engine.event_calculus.windows import Decision
+from engine.event_calculus.windows import WindowResult
 from engine.model.batch import Batch, EntityDictionary
 from engine.model.feed import Feed
 from engine.operator import RegisteredQuery
@@ -72,7 +72,7 @@ class WindowReplay:
         for decision in self._index.queries[0].windows.conclude(self._state, self._state.clock):
             yield self._table(decision)
 
-    def _table(self, decision: Decision) -> pa.Table:
+    def _table(self, decision: WindowResult) -> pa.Table:
         settings = self._index.queries[0].windows.settings
         low, high = decision.query_time - settings.window + 1, decision.query_time + 1
         parts = [WINDOW_ANSWERS.empty_table()]
@@ -88,7 +88,7 @@ class WindowReplay:
             parts.append(self._rows(decision, name, stack(instants.columns, instants.n)[:, kept], None, instants.t[kept], instants.t[kept]))
         return pa.concat_tables(parts)
 
-    def _rows(self, decision: Decision, name: str, keys: Ints, value: Ints | None, start: Ints, end: Ints) -> pa.Table:
+    def _rows(self, decision: WindowResult, name: str, keys: Ints, value: Ints | None, start: Ints, end: Ints) -> pa.Table:
         n = len(start)
         relation = name.rpartition("/")[0]
         keys = reported_keys(relation, keys, self._state.symbols)

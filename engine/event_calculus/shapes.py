@@ -15,12 +15,12 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from engine.event_calculus.parser import ProgramRefused, parse_term
-from engine.event_calculus.terms import Compound, Place, Term, Variable
+from engine.event_calculus.terms import Compound, SourceLocation, Term, Variable
 
 _HOLE = "(_"
 """The beginning of the innermost arguments of every shape."""
 _PLAIN = re.compile(r"[a-z][A-Za-z0-9_]*")
-_NOWHERE = Place(0, 0)
+_NOWHERE = SourceLocation(0, 0)
 
 
 def is_shape(name: str) -> bool:
@@ -140,5 +140,5 @@ def _fill_text(term: Term, arguments: Iterator[str]) -> str:
 
 def _fill_terms(term: Term, arguments: Iterator[Term]) -> Term:
     if isinstance(term, Compound):
-        return Compound(term.name, tuple([_fill_terms(argument, arguments) for argument in term.arguments]), term.place)
+        return Compound(term.name, tuple([_fill_terms(argument, arguments) for argument in term.arguments]), term.location)
     return next(arguments)

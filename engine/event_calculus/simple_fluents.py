@@ -33,12 +33,12 @@ from engine.event_calculus.memory import SimpleCarry
 from engine.event_calculus.partitioning import relation_of
 from engine.event_calculus.syntax import Deadline, PointRule
 from engine.event_calculus.tables import SYMBOL, TIME, FluentTable, Rows, Table, empty_fluent, empty_keys, one_row
-from engine.event_calculus.terms import Atom, Number, Place, Term, Variable
+from engine.event_calculus.terms import Atom, Number, SourceLocation, Term, Variable
 from engine.model.messages import Message
 
 MAX_PAIRS = 20_000_000
 _NO_DELAYS = np.empty((0, 0), np.int64)
-_NOWHERE = Place(0, 0)
+_NOWHERE = SourceLocation(0, 0)
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ def all_pairs(samples: Positions) -> Sides:
 
 
 @dataclass(frozen=True)
-class Meetings:
+class NearPairs:
     """Pairs of samples of different entities within reach: `of` is the position of the entities in
     `pairs` (2, pairs), which has the lesser code first; [s, e) is when a meeting counts; and
     `distance`. `examined` counts distance tests.
@@ -139,7 +139,7 @@ def _pairs(samples: Positions, slot: Ints, sides: Sides, reach_x: float, reach_y
         n = found
 
 
-def contacts(samples: Positions, tick: int, query_time: int, limits: Sequence[float], geographic: bool, sides: Sides | None = None) -> Meetings:
+def contacts(samples: Positions, tick: int, query_time: int, limits: Sequence[float], geographic: bool, sides: Sides | None = None) -> NearPairs:
     """Pairs of samples at one time, of the `sides` that meet, at most the greatest of the
     `limits` apart (closed): in metres on a geographic feed, else in the feed's unit.
     Distances are exact enough to be compared with any of the limits. Each counts for one
@@ -150,7 +150,7 @@ def contacts(samples: Positions, tick: int, query_time: int, limits: Sequence[fl
     kept = distance <= max(limits)
     left, right = left[kept], right[kept]
     t = samples.t[left]
-    return Meetings(*_pairs_of(samples, left, right), t, np.where(t == query_time, INF, t + tick), distance[kept], examined)
+    return NearPairs(*_pairs_of(samples, left, right), t, np.where(t == query_time, INF, t + tick), distance[kept], examined)
 
 
 def _pairs_of(samples: Positions, left: Ints, right: Ints) -> tuple[Ints, Ints]:
@@ -191,7 +191,7 @@ def _around(samples: Positions, slot: Ints, sides: Sides, reach_x: float, reach_
     return which[left[kept]], which[right[kept]], examined
 
 
-def meetings(samples: Positions, slot: int, query_time: int, limits: Sequence[float], geographic: bool, sides: Sides | None = None) -> Meetings:
+def meetings(samples: Positions, slot: int, query_time: int, limits: Sequence[float], geographic: bool, sides: Sides | None = None) -> NearPairs:
     """All pairs of samples less than `slot` apart in time and at most the greatest of the `limits`
     in space, of the `sides` that meet. Each counts from the later sample until the earlier one is a
     slot old; an interval that ends after `query_time` is open.
@@ -210,10 +210,10 @@ def meetings(samples: Positions, slot: int, query_time: int, limits: Sequence[fl
     left, right = left[kept], right[kept]
     ends = np.minimum(t[left], t[right]) + slot
     ends = np.where(ends > query_time, INF, ends)
-    return Meetings(*_pairs_of(samples, left, right), np.maximum(t[left], t[right]), ends, distance[kept], examined)
+    return NearPairs(*_pairs_of(samples, left, right), np.maximum(t[left], t[right]), ends, distance[kept], examined)
 
 
-def near_pairs(found: Meetings, threshold: float, value: int) -> FluentTable:
+def near_pairs(found: NearPairs, threshold: float, value: int) -> FluentTable:
     """Both orders of every pair, with the intervals in which it has met within `threshold`."""
     near = found.distance <= threshold
     lists = amalgamate(found.of[near], found.s[near], found.e[near], found.pairs.shape[1])

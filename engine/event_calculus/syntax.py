@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal as Choice
 
-from engine.event_calculus.terms import Atom, Number, Place, Term, Variable, variables
+from engine.event_calculus.terms import Atom, Number, SourceLocation, Term, Variable, variables
 
 Indicator = tuple[str, int]
 """Name and number of arguments."""
@@ -20,7 +20,7 @@ class FluentPattern:
     name: str
     arguments: tuple[Term, ...]
     value: Term
-    place: Place = field(compare=False)
+    location: SourceLocation = field(compare=False)
 
     @cached_property
     def indicator(self) -> Indicator:
@@ -43,7 +43,7 @@ class Happens:
     name: str
     arguments: tuple[Term, ...]
     time: str
-    place: Place = field(compare=False)
+    location: SourceLocation = field(compare=False)
 
     @cached_property
     def indicator(self) -> Indicator:
@@ -57,21 +57,21 @@ class Edge:
     kind: Choice["start", "end"]
     fluent: FluentPattern
     time: str
-    place: Place = field(compare=False)
+    location: SourceLocation = field(compare=False)
 
 
 @dataclass(frozen=True)
 class HoldsAt:
     fluent: FluentPattern
     time: str
-    place: Place = field(compare=False)
+    location: SourceLocation = field(compare=False)
 
 
 @dataclass(frozen=True)
 class Fact:
     name: str
     arguments: tuple[Term, ...]
-    place: Place = field(compare=False)
+    location: SourceLocation = field(compare=False)
 
     @cached_property
     def indicator(self) -> Indicator:
@@ -85,7 +85,7 @@ class Comparison:
     operator: str
     left: Term
     right: Term
-    place: Place = field(compare=False)
+    location: SourceLocation = field(compare=False)
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Assignment:
 
     variable: str
     expression: Term
-    place: Place = field(compare=False)
+    location: SourceLocation = field(compare=False)
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class Negation:
     nowhere else are local to it."""
 
     body: tuple[Literal, ...]
-    place: Place = field(compare=False)
+    location: SourceLocation = field(compare=False)
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class Initiated:
 
     fluent: FluentPattern
     time: str
-    place: Place = field(compare=False)
+    location: SourceLocation = field(compare=False)
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class Count:
     variable: str
     body: tuple[Literal, ...]
     number: Term
-    place: Place = field(compare=False)
+    location: SourceLocation = field(compare=False)
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class Declared:
 
     name: str
     terms: tuple[Term, ...]
-    place: Place = field(compare=False)
+    location: SourceLocation = field(compare=False)
 
 
 Literal = Happens | Edge | HoldsAt | Fact | Comparison | Assignment | Negation | Initiated | Count | Declared
@@ -152,7 +152,7 @@ class Retrieve:
 
     fluent: FluentPattern
     out: str
-    place: Place = field(compare=False)
+    location: SourceLocation = field(compare=False)
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ class Construct:
     operator: str
     inputs: tuple[str, ...]
     out: str
-    place: Place = field(compare=False)
+    location: SourceLocation = field(compare=False)
     amount: Term | None = None
     relation: str = ""
     mode: str = ""
@@ -183,7 +183,7 @@ class NonEmpty:
 
     list: str
     negated: bool
-    place: Place = field(compare=False)
+    location: SourceLocation = field(compare=False)
 
 
 IntervalLiteral = Retrieve | Construct | NonEmpty
@@ -199,7 +199,7 @@ class PointRule:
     terms: tuple[Term, ...]
     time: str
     body: tuple[Literal, ...]
-    place: Place = field(compare=False)
+    location: SourceLocation = field(compare=False)
     number: int = 0
 
     @cached_property
@@ -214,7 +214,7 @@ class Initially:
 
     fluent: FluentPattern
     body: tuple[Literal, ...]
-    place: Place = field(compare=False)
+    location: SourceLocation = field(compare=False)
 
     @property
     def indicator(self) -> Indicator:
@@ -230,7 +230,7 @@ class IntervalRule:
     intervals: tuple[IntervalLiteral, ...]
     conditions: tuple[Literal, ...]
     out: str
-    place: Place = field(compare=False)
+    location: SourceLocation = field(compare=False)
     number: int = 0
 
 
@@ -242,7 +242,7 @@ class Grounding:
     name: str
     terms: tuple[Term, ...]
     body: tuple[Literal, ...]
-    place: Place = field(compare=False)
+    location: SourceLocation = field(compare=False)
 
 
 @dataclass(frozen=True)
@@ -257,12 +257,12 @@ class Deadline:
     after: Term
     rows: tuple[tuple[tuple[Atom | Number | None, ...], int], ...]
     extends: bool
-    place: Place = field(compare=False)
+    location: SourceLocation = field(compare=False)
 
     @cached_property
     def bound(self) -> tuple[int, ...]:
         """The places of the arguments that are constants."""
-        return tuple(place for place, term in enumerate(self.rows[0][0]) if term is not None)
+        return tuple(location for location, term in enumerate(self.rows[0][0]) if term is not None)
 
     @cached_property
     def constants(self) -> tuple[Atom | Number, ...]:
@@ -285,7 +285,7 @@ class SpatialFluent:
     amount: float
     slot: int
     region: str
-    place: Place = field(compare=False)
+    location: SourceLocation = field(compare=False)
 
 
 def literal_terms(literal: Literal) -> Iterator[Term]:
@@ -302,7 +302,7 @@ def literal_terms(literal: Literal) -> Iterator[Term]:
         yield literal.left
         yield literal.right
     elif isinstance(literal, Assignment):
-        yield Variable(literal.variable, literal.place)
+        yield Variable(literal.variable, literal.location)
         yield literal.expression
 
 

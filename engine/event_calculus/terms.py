@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
-class Place:
+class SourceLocation:
     """Line and column of a character, both from 1."""
 
     line: int
@@ -20,7 +20,7 @@ class Place:
 @dataclass(frozen=True)
 class Atom:
     name: str
-    place: Place = field(compare=False)
+    location: SourceLocation = field(compare=False)
 
     def __str__(self) -> str:
         return self.name
@@ -33,7 +33,7 @@ class Number:
 
     value: float
     text: str
-    place: Place = field(compare=False)
+    location: SourceLocation = field(compare=False)
 
     def __str__(self) -> str:
         return self.text
@@ -48,7 +48,7 @@ def is_span(value: float) -> bool:
 @dataclass(frozen=True)
 class Variable:
     name: str
-    place: Place = field(compare=False)
+    location: SourceLocation = field(compare=False)
 
     def __str__(self) -> str:
         return self.name
@@ -58,7 +58,7 @@ class Variable:
 class Compound:
     name: str
     arguments: tuple[Term, ...]
-    place: Place = field(compare=False)
+    location: SourceLocation = field(compare=False)
 
     @property
     def indicator(self) -> tuple[str, int]:
@@ -71,7 +71,7 @@ class Compound:
 @dataclass(frozen=True)
 class ListTerm:
     items: tuple[Term, ...]
-    place: Place = field(compare=False)
+    location: SourceLocation = field(compare=False)
 
     def __str__(self) -> str:
         return f"[{', '.join(map(str, self.items))}]"
@@ -99,8 +99,8 @@ class Clause:
 
     head: Term | None
     body: Term | None
-    place: Place = field(compare=False)
-    end: Place = field(compare=False)
+    location: SourceLocation = field(compare=False)
+    end: SourceLocation = field(compare=False)
 
 
 def variables(term: Term | None) -> Iterator[Variable]:

@@ -16,9 +16,9 @@ from engine.event_calculus.conditions import as_symbols
 from engine.event_calculus.evaluation import Evaluation
 from engine.event_calculus.intervals import INF, Ints
 from engine.event_calculus.keys import is_sorted
-from engine.event_calculus.local_results import Lists
+from engine.event_calculus.local_results import LocalLists
 from engine.event_calculus.memory import Bounds
-from engine.event_calculus.partitioning import Part, Relation
+from engine.event_calculus.partitioning import Relation, StagePart
 from engine.event_calculus.plan import Naming, Plan
 from engine.event_calculus.program import EVENT, POINTS
 from engine.event_calculus.sharing import Key
@@ -45,14 +45,14 @@ from engine.event_calculus.terms import Atom
 class WindowInputs:
     """The inputs of one query. Immutable."""
 
-    def __init__(self, plan: Plan, settings: Settings, areas: Mapping[str, spatial.Area], part: Part | None = None) -> None:
+    def __init__(self, plan: Plan, settings: Settings, areas: Mapping[str, spatial.Area], part: StagePart | None = None) -> None:
         self.plan = plan
         self.part = part
         self.settings = settings
         self.areas = areas
         self.positions = frozenset(one.position for one in plan.program.spatial)
 
-    def fill(self, evaluation: Evaluation, seen: Mapping[Indicator, InputRows], state: WindowState, lists: Lists | None = None) -> None:
+    def fill(self, evaluation: Evaluation, seen: Mapping[Indicator, InputRows], state: WindowState, lists: LocalLists | None = None) -> None:
         """Sets all tables that the rules of an evaluation read. `seen`: the window's rows, and
         earlier positions that still count in it; `lists`: the results of the keyed stage."""
         counted = {indicator: self._rows_in_window(indicator, rows, evaluation.bounds) for indicator, rows in seen.items()}
@@ -181,7 +181,7 @@ class WindowInputs:
             samples = self._samples(seen, position, evaluation.bounds.rows_after - self.reach_back(position, slot if relation != "distance" else 0))
             if samples is None:
                 continue
-            found: spatial.Meetings | None = None
+            found: spatial.NearPairs | None = None
             if relation != "inside":
                 limits = sorted({self.plan.program.spatial[place].amount for place in places})
                 fluent = Relation(True, *self.plan.program.spatial[places[0]].fluent.indicator)
@@ -207,7 +207,7 @@ class WindowInputs:
                 return spatial.Positions(np.asarray(part.columns[0], np.int64)[order], part.t[order], part.x[order], part.y[order])
         return None
 
-    def _spatial_table(self, evaluation: Evaluation, place: int, samples: spatial.Positions, found: spatial.Meetings | None) -> FluentTable:
+    def _spatial_table(self, evaluation: Evaluation, place: int, samples: spatial.Positions, found: spatial.NearPairs | None) -> FluentTable:
         declared = self.plan.program.spatial[place]
         symbols = evaluation.kb.symbols
         assert isinstance(declared.fluent.value, Atom)

@@ -44,7 +44,7 @@ from engine.event_calculus.window_inputs import WindowInputs
 
 
 @dataclass(frozen=True)
-class Decision:
+class WindowResult:
     """The result of one query time: the changes, and the answers at that time, including those that
     are forgotten after this window.
 
@@ -192,12 +192,12 @@ class Windows:
             state.first_time = first_time
         state.clock = max(state.clock, clock)
 
-    def advance(self, state: WindowState) -> Iterator[Decision]:
+    def advance(self, state: WindowState) -> Iterator[WindowResult]:
         """Decides the query times that the clock has passed, in order."""
         while state.first_time != NEVER and (query_time := self.next_query(state)) < state.clock:
             yield self.decide(state, query_time)
 
-    def conclude(self, state: WindowState, last: int) -> Iterator[Decision]:
+    def conclude(self, state: WindowState, last: int) -> Iterator[WindowResult]:
         """Decides the remaining query times at the end of the input, up to the first >=
         `last`, the input's last time.
 
@@ -331,7 +331,7 @@ class Windows:
 
     # -- answers -----------------------------------------------------------------------------------
 
-    def decide(self, state: WindowState, query_time: int, *, commit: bool = True) -> Decision:
+    def decide(self, state: WindowState, query_time: int, *, commit: bool = True) -> WindowResult:
         """Evaluates the window, updates the stored answers and returns the changes.
 
         Without `commit` the answers are updated but the stream does not advance: the same query
@@ -358,7 +358,7 @@ class Windows:
         if share is not None:
             state.members = {domain: evaluation.kb.facts[domain].columns[0] for domain in share.sharing.lasting}
         changes = [change.as_reported(state.symbols) for change in changes]
-        decision = Decision(query_time, changes, dict(state.answers), dict(state.instants), evaluation)
+        decision = WindowResult(query_time, changes, dict(state.answers), dict(state.instants), evaluation)
         if commit:
             unchanged = not changes and not any(len(part) for parts in state.rows.values() for part in parts)
             unchanged = unchanged and (state.local_results is None or state.local_results.without_rows)

@@ -1,9 +1,10 @@
 """How far rows may move a feed's clock, and which rows it makes late: facts of the
 order in which rows arrive.
 
-The clock of a feed is the greatest `t` that has arrived. One row with a wrong time far ahead would
-make all others late, so a feed may say how far `ahead` of the clock a row may be: those further
-ahead are dead letters with the reason `future` and do not move the clock.
+The clock of a feed is the greatest `t` that has arrived; its watermark is `lateness` before that.
+One row with a wrong time far ahead would make all others late, so a feed may say how far `ahead` of
+the clock a row may be: those further ahead are dead letters with the reason `future` and do not
+move the clock.
 """
 
 from __future__ import annotations
@@ -46,6 +47,11 @@ def too_far_ahead(t: Ints, clock: int | None, ahead: int, *, silent: int = 0) ->
 def _any_step_beyond(t: Ints, reached: int, ahead: int) -> bool:
     clocks = np.maximum.accumulate(np.concatenate([[reached], t[:-1]]))
     return bool((t - clocks > ahead).any())
+
+
+def watermark_at(clock: int, lateness: int) -> int:
+    """The watermark of a feed whose clock is at `clock`: no row before it counts any more."""
+    return clock - lateness
 
 
 def late(t: Ints, clock: int | None, lateness: int) -> Bools:

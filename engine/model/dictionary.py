@@ -31,7 +31,7 @@ class EntityDictionary:
     shared by evaluators in several threads.
 
     Invariants: the code of `names[c]` is c; `_text[_starts[c]:_starts[c + 1]]` are its bytes in
-    UTF-8; `_places` (open addressing by linear probing) holds the code of every name, -1 where it
+    UTF-8; `_buckets` (open addressing by linear probing) holds the code of every name, -1 where it
     is empty, and at most half of it is used. `_hashes[c]` is the hash of name c.
     """
 
@@ -41,7 +41,7 @@ class EntityDictionary:
         self._text = np.empty(16 * _LEAST_ROOM, np.uint8)
         self._starts = np.zeros(_LEAST_ROOM + 1, np.int64)
         self._hashes = np.empty(_LEAST_ROOM, np.uint64)
-        self._places = np.full(2 * _LEAST_ROOM, -1, np.int32)
+        self._buckets = np.full(2 * _LEAST_ROOM, -1, np.int32)
         self.encode(pa.array(names, pa.string()))
 
     def __len__(self) -> int:
@@ -67,7 +67,7 @@ class EntityDictionary:
                 known = len(self.names)
                 # As many new names as this fit into half of the table, and their bytes
                 # behind the ones that are there.
-                begin, count = _encode(begin, source, ends, valid, ids.offset, codes, self._places, self._hashes, self._starts, self._text, known)
+                begin, count = _encode(begin, source, ends, valid, ids.offset, codes, self._buckets, self._hashes, self._starts, self._text, known)
                 self._take_names(known, count)
                 if begin < len(ids):
                     self._grow(int(ends[ids.offset + begin + 1] - ends[ids.offset + begin]))
@@ -105,16 +105,16 @@ class EntityDictionary:
         if len(self.names) == room:
             self._starts = np.concatenate([self._starts, np.zeros(room, np.int64)])
             self._hashes = np.concatenate([self._hashes, np.empty(room, np.uint64)])
-            self._places = np.full(4 * room, -1, np.int32)
-            _place_all(self._hashes, len(self.names), self._places)
+            self._buckets = np.full(4 * room, -1, np.int32)
+            _fill_buckets(self._hashes, len(self.names), self._buckets)
         if used + more_bytes > len(self._text):
             self._text = np.concatenate([self._text, np.empty(len(self._text) + more_bytes, np.uint8)])
 
     def check(self) -> None:
         """Assert the invariants."""
         assert len(set(self.names)) == len(self.names)
-        assert 2 * len(self.names) <= len(self._places)
-        assert sorted(self._places[self._places >= 0].tolist()) == list(range(len(self.names)))
+        assert 2 * len(self.names) <= len(self._buckets)
+        assert sorted(self._buckets[self._buckets >= 0].tolist()) == list(range(len(self.names)))
         assert self.decode(np.arange(len(self.names))).to_pylist() == self.names
 
 
@@ -166,10 +166,10 @@ def _equal(text, low, high, names, start, end):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _encode(begin, text, ends, valid, offset, codes, places, hashes, starts, names, count):  # type: ignore[no-untyped-def]
+def _encode(begin, text, ends, valid, offset, codes, buckets, hashes, starts, names, count):  # type: ignore[no-untyped-def]
     """Codes of the ids from row `begin` on; (next row, names now known). Stops before a new name
     for which there is no room."""
-    mask = np.uint64(len(places) - 1)
+    mask = np.uint64(len(buckets) - 1)
     found = np.empty(_BLOCK, np.uint64)
     for first in range(begin, len(codes), _BLOCK):
         last = min(first + _BLOCK, len(codes))
@@ -178,14 +178,14 @@ def _encode(begin, text, ends, valid, offset, codes, places, hashes, starts, nam
         for i in range(first, last):
             h = _hash(text, ends[offset + i], ends[offset + i + 1])
             found[i - first] = h
-            prefetch(places, np.int64(h & mask))
+            prefetch(buckets, np.int64(h & mask))
         for i in range(first, last):
-            code = places[found[i - first] & mask]
+            code = buckets[found[i - first] & mask]
             if code >= 0:
                 prefetch(hashes, np.int64(code))
                 prefetch(starts, np.int64(code))
         for i in range(first, last):
-            code = places[found[i - first] & mask]
+            code = buckets[found[i - first] & mask]
             if code >= 0:
                 prefetch(names, np.int64(starts[code]))
         for i in range(first, last):
@@ -197,10 +197,10 @@ def _encode(begin, text, ends, valid, offset, codes, places, hashes, starts, nam
             high = ends[k + 1]
             h = found[i - first]
             p = h & mask
-            code = places[p]
+            code = buckets[p]
             while code >= 0 and not (hashes[code] == h and _equal(text, low, high, names, starts[code], starts[code + 1])):
                 p = (p + np.uint64(1)) & mask
-                code = places[p]
+                code = buckets[p]
             if code < 0:
                 start = starts[count]
                 if count == len(hashes) or start + (high - low) > len(names):
@@ -209,20 +209,20 @@ def _encode(begin, text, ends, valid, offset, codes, places, hashes, starts, nam
                 names[start : start + (high - low)] = text[low:high]
                 starts[count + 1] = start + (high - low)
                 hashes[count] = h
-                places[p] = code
+                buckets[p] = code
                 count += 1
             codes[i] = code
     return len(codes), count
 
 
 @njit(cache=True, nogil=True)
-def _place_all(hashes, count, places):  # type: ignore[no-untyped-def]
-    mask = np.uint64(len(places) - 1)
+def _fill_buckets(hashes, count, buckets):  # type: ignore[no-untyped-def]
+    mask = np.uint64(len(buckets) - 1)
     for code in range(count):
         p = hashes[code] & mask
-        while places[p] >= 0:
+        while buckets[p] >= 0:
             p = (p + np.uint64(1)) & mask
-        places[p] = code
+        buckets[p] = code
 
 
 @njit(cache=True, nogil=True)

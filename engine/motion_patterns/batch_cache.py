@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from engine.model.batch import Batch
 from engine.model.conditions import Conditions
-from engine.motion_patterns.region_grid import Inside, RegionGrid
+from engine.motion_patterns.region_grid import RegionGrid, RegionSamples
 
 Floats = npt.NDArray[np.float64]
 
@@ -19,7 +19,7 @@ class BatchCache:
     def __init__(self, batch: Batch) -> None:
         self.batch = batch
         self._places: dict[Conditions, tuple[Floats, Floats]] = {}
-        self._inside: dict[Conditions, Inside] = {}
+        self._inside: dict[Conditions, RegionSamples] = {}
 
     @property
     def entities(self) -> int:
@@ -34,7 +34,7 @@ class BatchCache:
             self._places[where] = (np.where(where.mask(self.batch), self.batch.x, np.nan), self.batch.y)
         return self._places[where]
 
-    def inside(self, where: Conditions, grid: RegionGrid) -> Inside:
+    def inside(self, where: Conditions, grid: RegionGrid) -> RegionSamples:
         """The rows that satisfy the conditions, by the region of their grid that contains them."""
         if where not in self._inside:
             self._inside[where] = grid.inside(*self.places(where))

@@ -19,7 +19,7 @@ from numba import njit
 
 from engine.index.bits import how_many, lowest_bit
 from engine.index.prefetch import prefetch
-from engine.motion_patterns.sample_store import Store, first_after
+from engine.motion_patterns.sample_store import SampleStore, first_after
 
 Ints = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]
@@ -93,10 +93,10 @@ def emptied(planes: Planes, words: int) -> Planes:
 def fill(store, planes, width, at, words):  # type: ignore[no-untyped-def]
     """Makes the buckets of the samples up to time `at`, the edge of a bucket, if
     some window may contain them."""
-    slots, places = len(planes.bucket), len(store.t) - 1
+    slots, mask = len(planes.bucket), len(store.t) - 1
     number, tail = planes.bounds[1], store.bounds[1]
-    while number < tail and store.t[number & places] <= at:
-        bucket = -((-store.t[number & places]) // width)
+    while number < tail and store.t[number & mask] <= at:
+        bucket = -((-store.t[number & mask]) // width)
         stop = first_after(store, number, tail, bucket * width)
         if bucket > at // width - slots and _first_hit(store, number, stop) < stop:
             slot = planes.bounds[0] % slots
@@ -202,12 +202,12 @@ def _write(who, hits, counts, dense, bits, most):  # type: ignore[no-untyped-def
     """Writes the `hits` of the entities `who` to planes and lists."""
     for i in range(len(who)):
         e, left = who[i], hits[i]
-        place, bit = e >> np.uint32(6), np.uint64(1) << np.uint64(e & np.uint32(63))
+        word, bit = e >> np.uint32(6), np.uint64(1) << np.uint64(e & np.uint32(63))
         while left:
             p = lowest_bit(left)
             left &= left - np.uint64(1)
             if dense[p]:
-                bits[p, place] |= bit
+                bits[p, word] |= bit
             elif counts[p] < most:
                 bits[p, counts[p]] = e
             counts[p] += 1
@@ -318,7 +318,7 @@ def latest(store, planes, s, p, entities, samples):  # type: ignore[no-untyped-d
     The samples of different entities are far apart in memory, so that of one entity is prefetched
     while others are searched.
     """
-    slots, places, bit = len(planes.bucket), len(store.t) - 1, np.uint64(1) << np.uint64(p)
+    slots, mask, bit = len(planes.bucket), len(store.t) - 1, np.uint64(1) << np.uint64(p)
     bits, counts, dense, first, last = planes.bits[p], planes.counts, planes.dense, planes.first, planes.latest
     entity, word, t, seq, x, y = store.entity, store.word, store.t, store.seq, store.x, store.y
     newest, oldest = planes.entered[s] - 1, planes.left[s]
@@ -333,18 +333,18 @@ def latest(store, planes, s, p, entities, samples):  # type: ignore[no-untyped-d
         bucket[i] = j
         samples[i] = first[j % slots] + last[j % slots, e] if e >= 0 and j >= oldest else -1
     for i in range(len(entities)):
-        place = samples[i] & places
-        prefetch(entity, place)
-        prefetch(word, place)
-        prefetch(t, place)
-        prefetch(seq, place)
-        prefetch(x, place)
-        prefetch(y, place)
+        index = samples[i] & mask
+        prefetch(entity, index)
+        prefetch(word, index)
+        prefetch(t, index)
+        prefetch(seq, index)
+        prefetch(x, index)
+        prefetch(y, index)
     for i in range(len(entities)):
         number = samples[i]
         if number < 0:
             continue
-        if number >= planes.stop[bucket[i] % slots] or entity[number & places] != entities[i] or (word[number & places] & bit) == 0:
+        if number >= planes.stop[bucket[i] % slots] or entity[number & mask] != entities[i] or (word[number & mask] & bit) == 0:
             samples[i] = _latest_from(store, planes, p, entities[i], bucket[i], oldest)
 
 
@@ -352,7 +352,7 @@ def latest(store, planes, s, p, entities, samples):  # type: ignore[no-untyped-d
 def _latest_from(store, planes, p, e, newest, oldest):  # type: ignore[no-untyped-def]
     """The latest sample of entity e that hits sequence p in the buckets
     `newest` down to `oldest`, or -1."""
-    slots, places = len(planes.bucket), len(store.t) - 1
+    slots, mask = len(planes.bucket), len(store.t) - 1
     for j in range(newest, oldest - 1, -1):
         slot = j % slots
         if planes.counts[slot, p] == 0:
@@ -360,17 +360,17 @@ def _latest_from(store, planes, p, e, newest, oldest):  # type: ignore[no-untype
         if planes.dense[slot, p] and (planes.bits[p, slot, e >> 6] >> np.uint64(e & 63)) & np.uint64(1) == 0:
             continue
         number = planes.first[slot] + planes.latest[slot, e]
-        if number >= planes.stop[slot] or store.entity[number & places] != e:
+        if number >= planes.stop[slot] or store.entity[number & mask] != e:
             continue
         while number >= planes.first[slot]:
-            if (store.word[number & places] >> np.uint64(p)) & np.uint64(1) != 0:
+            if (store.word[number & mask] >> np.uint64(p)) & np.uint64(1) != 0:
                 return number
-            back = store.back[number & places]
+            back = store.back[number & mask]
             number = number - back if back > 0 else -1
     return -1
 
 
-def check(store: Store, planes: Planes) -> None:
+def check(store: SampleStore, planes: Planes) -> None:
     """Assert that planes agree with the stored samples."""
     left, tail = store.bounds
     mask = len(store.t) - 1

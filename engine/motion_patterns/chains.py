@@ -50,11 +50,11 @@ def _last_hit(store, planes, slot, p, e, before, reads):  # type: ignore[no-unty
     if number >= planes.stop[slot] or store.entity[number & mask] != e:
         return np.int64(-1), reads
     while number >= first:
-        place = number & mask
+        slot = number & mask
         reads += 1
-        if store.word[place] & bit and store.t[place] < before:
+        if store.word[slot] & bit and store.t[slot] < before:
             return number, reads
-        back = store.back[place]
+        back = store.back[slot]
         number = number - back if back > 0 else -1
     return np.int64(-1), reads
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from engine.motion_patterns.sample_store import Store
+from engine.motion_patterns.sample_store import SampleStore
 
 Ints = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]
@@ -63,7 +63,7 @@ def assign(compact_ids, entity, first, stop, mask):  # type: ignore[no-untyped-d
     compact_ids.taken[0] = taken
 
 
-def with_samples(compact_ids: CompactIds, store: Store) -> npt.NDArray[np.bool_]:
+def with_samples(compact_ids: CompactIds, store: SampleStore) -> npt.NDArray[np.bool_]:
     """For each compact id, whether its entity has a stored sample."""
     sampled = np.zeros(int(compact_ids.taken[0]), np.bool_)
     sampled[store.entity[np.arange(*store.bounds) & (len(store.t) - 1)]] = True

@@ -37,7 +37,7 @@ squares that are 0 in float32."""
 _NONE = np.iinfo(np.int64).min
 
 
-class Measures(NamedTuple):
+class DistanceMeasures(NamedTuple):
     """The distance predicates with their windows: `start`, `end` in time; `sign` 1 least, -1
     greatest; place and radius (0: a point), or `column` of the store's `measured` (else -1)."""
 

@@ -10,15 +10,15 @@ import shapely
 from engine.index.geodesic import distances
 from engine.index.geodesic_borders import GeodesicBorder
 from engine.model.region import CircleRegion, PolygonRegion, Region
-from engine.motion_patterns.specification import Place
+from engine.motion_patterns.specification import TargetPoint
 
 Floats = npt.NDArray[np.float64]
 
 
-def distances_to(target: Region | Place, x: Floats, y: Floats, border: GeodesicBorder | None) -> Floats:
+def distances_to(target: Region | TargetPoint, x: Floats, y: Floats, border: GeodesicBorder | None) -> Floats:
     """Distance of each position from the target; 0 inside a region. `border`: for polygons on a
     geographic feed, else null."""
-    if isinstance(target, Place):
+    if isinstance(target, TargetPoint):
         return _from_point(target.x, target.y, target.geodesic, x, y)
     if isinstance(target, CircleRegion):
         return np.maximum(_from_point(target.x, target.y, target.geodesic, x, y) - target.radius, 0.0)

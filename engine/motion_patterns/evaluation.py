@@ -17,7 +17,7 @@ import numpy.typing as npt
 from numba import njit
 
 from engine.index.compiled import kernel
-from engine.motion_patterns.index_points import before, enter, leave, place, whole
+from engine.motion_patterns.index_points import before, enter, leave, slot, whole
 from engine.motion_patterns.theta import LOCAL_AT_LEAST, LOCAL_AT_MOST, RANK_FIRST_K, RANK_GREATEST, RANK_LEAST, RANKED
 
 Ints = npt.NDArray[np.int64]
@@ -41,7 +41,7 @@ class Status(NamedTuple):
     score: Floats
 
 
-class Clock(NamedTuple):
+class EvaluationClock(NamedTuple):
     """The `series` and `queries` that are evaluated at the multiples of `every`."""
 
     every: int
@@ -49,7 +49,7 @@ class Clock(NamedTuple):
     queries: Ints
 
 
-class Request(NamedTuple):
+class EvaluationRequest(NamedTuple):
     """What one call evaluates: all times up to `last`. At the first multiple after the time
     `forced` everything is evaluated (NEVER: not).
 
@@ -64,7 +64,7 @@ class Request(NamedTuple):
     width: int
 
 
-class Events(NamedTuple):
+class MatchEvents(NamedTuple):
     """Changes in order: `what` is START ... RETRACTED; witnesses of predicate j
     in column j (seq -1: none)."""
 
@@ -82,7 +82,7 @@ class Events(NamedTuple):
 @njit(cache=True, nogil=True)
 def no_events(size, width):  # type: ignore[no-untyped-def]
     """Room for `size` events of up to `width` witnesses."""
-    return Events(
+    return MatchEvents(
         np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size),
         np.full((size, width), -1, np.int64), np.full((size, width), -1, np.int64), np.full((size, width), np.nan), np.full((size, width), np.nan),
     )  # fmt: skip
@@ -107,7 +107,7 @@ def grown(source, n, size):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def first_of(events, n):  # type: ignore[no-untyped-def]
     """The first n events, over the same memory."""
-    return Events(
+    return MatchEvents(
         events.query[:n], events.entity[:n], events.at[:n], events.what[:n], events.score[:n],
         events.t[:n], events.seq[:n], events.x[:n], events.y[:n],
     )  # fmt: skip
@@ -125,9 +125,9 @@ def _due(plan, points, p):  # type: ignore[no-untyped-def]
     due = NEVER
     every = plan.every[p]
     if points.entered[p] < points.tail[p]:
-        due = multiple(points.t[place(points, p, points.entered[p])] + plan.end[p], every)
+        due = multiple(points.t[slot(points, p, points.entered[p])] + plan.end[p], every)
     if points.left[p] < points.entered[p]:
-        due = min(due, multiple(points.t[place(points, p, points.left[p])] + plan.start[p], every))
+        due = min(due, multiple(points.t[slot(points, p, points.left[p])] + plan.start[p], every))
     return due
 
 
@@ -147,14 +147,14 @@ def _solve(plan, points, q, e, pick):  # type: ignore[no-untyped-def]
         for side in range(2):
             follower = plan.chain_after[n, side]
             if follower >= 0:
-                bound = min(bound, points.t[place(points, plan.chain[follower], pick[follower - first])])
+                bound = min(bound, points.t[slot(points, plan.chain[follower], pick[follower - first])])
         number = whole(points, p, points.head[p, e])
-        while number >= 0 and points.t[place(points, p, number)] >= bound:
+        while number >= 0 and points.t[slot(points, p, number)] >= bound:
             number = before(points, p, number)
         if number < 0:
             return UNSOLVED
         pick[n - first] = number
-        until = min(until, multiple(points.t[place(points, p, number)] + plan.start[p], plan.every[p]))
+        until = min(until, multiple(points.t[slot(points, p, number)] + plan.start[p], plan.every[p]))
     return until
 
 
@@ -186,7 +186,7 @@ def _note(events, n, plan, points, q, e, at, what, score, pick):  # type: ignore
         if number < 0:
             # A total may reach its bound without a sample in its window.
             continue
-        i = place(points, p, number)
+        i = slot(points, p, number)
         events.t[n, j] = points.t[i]
         events.seq[n, j] = points.seq[i]
         events.x[n, j] = points.x[i]

@@ -32,7 +32,7 @@ _SMALLEST_RING = 8
 _ALWAYS = np.iinfo(np.int64).max
 
 
-class Points(NamedTuple):
+class IndexPoints(NamedTuple):
     """Rings of all series in one pool. Series p has the ring `first[p]` to
     `first[p] + mask[p]`; numbers below `left[p]` have left, those below `entered[p]` are in the
     window, those below `tail[p]` waiting."""
@@ -59,16 +59,16 @@ COLUMNS = ("t", "seq", "x", "y", "value", "entity")
 """The contents of a point; the other columns are links."""
 
 
-def no_points(series: int, measures: int) -> Points:
+def no_points(series: int, measures: int) -> IndexPoints:
     """Empty rings."""
     return _with_rings(np.zeros(series, np.int64), measures, 0)
 
 
-def _with_rings(sizes: Ints, measures: int, entities: int) -> Points:
+def _with_rings(sizes: Ints, measures: int, entities: int) -> IndexPoints:
     """Empty rings with room for `sizes` points each."""
     rooms = np.maximum(_SMALLEST_RING, 2 ** np.ceil(np.log2(np.maximum(sizes, 1))).astype(np.int64))
     total, series = int(rooms.sum()), len(sizes)
-    return Points(
+    return IndexPoints(
         first=np.cumsum(rooms) - rooms,
         mask=rooms - 1,
         tail=np.zeros(series, np.int64),
@@ -88,7 +88,7 @@ def _with_rings(sizes: Ints, measures: int, entities: int) -> Points:
     )
 
 
-def with_entities(points: Points, entities: int) -> Points:
+def with_entities(points: IndexPoints, entities: int) -> IndexPoints:
     """The same points with space for entity codes below `entities`; grows by doubling."""
     room = points.head.shape[1]
     if entities <= room:
@@ -101,7 +101,7 @@ def with_entities(points: Points, entities: int) -> Points:
     )
 
 
-def with_room(points: Points, counts: Ints) -> Points:
+def with_room(points: IndexPoints, counts: Ints) -> IndexPoints:
     """The same points with room for `counts` more in each series. Rings that are more than half
     full grow too, so that points are rarely moved."""
     kept = points.tail - points.left
@@ -149,7 +149,7 @@ def append(points, series, row, value, t, seq, x, y, entity):  # type: ignore[no
 
 
 @njit(cache=True, nogil=True)
-def place(points, p, number):  # type: ignore[no-untyped-def]
+def slot(points, p, number):  # type: ignore[no-untyped-def]
     """The index of a point in the pool."""
     return points.first[p] + (number & points.mask[p])
 
@@ -165,7 +165,7 @@ def whole(points, p, low):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def before(points, p, number):  # type: ignore[no-untyped-def]
     """The linked point before `number`, or -1."""
-    distance = points.back[place(points, p, number)]
+    distance = points.back[slot(points, p, number)]
     if distance == 0 or number - distance < points.left[p]:
         return np.int64(-1)
     return number - distance
@@ -246,7 +246,7 @@ def leave(points, p, at, start, measure, eager, series, entities, n):  # type: i
     return n
 
 
-def live(points: Points) -> tuple[Ints, dict[str, npt.NDArray[np.generic]]]:
+def live(points: IndexPoints) -> tuple[Ints, dict[str, npt.NDArray[np.generic]]]:
     """All points by series, then in order: (number of points of each series, their COLUMNS)."""
     counts = points.tail - points.left
     series = np.repeat(np.arange(len(counts)), counts)
@@ -255,7 +255,7 @@ def live(points: Points) -> tuple[Ints, dict[str, npt.NDArray[np.generic]]]:
     return counts, {name: getattr(points, name)[where] for name in COLUMNS}
 
 
-def rebuilt(counts: Ints, entered: Ints, columns: dict[str, npt.NDArray[np.generic]], measure: Ints, sign: Ints, entities: int) -> Points:
+def rebuilt(counts: Ints, entered: Ints, columns: dict[str, npt.NDArray[np.generic]], measure: Ints, sign: Ints, entities: int) -> IndexPoints:
     """Rings of the points that `live` returned, numbered again; the first `entered` of each
     series are in their windows."""
     points = _with_rings(2 * counts, int(measure.max(initial=-1)) + 1, entities)

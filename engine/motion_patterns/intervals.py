@@ -13,7 +13,7 @@ from numba import njit
 
 from engine.model.batch import EntityDictionary
 from engine.model.changes import NO_CHANGES, Evidence, changes
-from engine.motion_patterns.evaluation import START, Events, no_events
+from engine.motion_patterns.evaluation import START, MatchEvents, no_events
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -26,7 +26,7 @@ class OpenMatches:
     """The matches that still hold, sorted by (query, entity), each once: their START events, with
     score and witnesses of that time."""
 
-    began: Events
+    began: MatchEvents
 
     @property
     def keys(self) -> Ints:
@@ -36,28 +36,28 @@ class OpenMatches:
         assert (np.diff(self.keys) > 0).all()
 
 
-def keys_of(events: Events) -> Ints:
+def keys_of(events: MatchEvents) -> Ints:
     """(query, entity) as one number."""
     return events.query << 32 | events.entity
 
 
-def none_of(width: int) -> Events:
+def none_of(width: int) -> MatchEvents:
     """No events, with room for `width` witnesses each."""
     none, witnesses = np.empty(0, np.int64), np.empty((0, width), np.int64)
-    return Events(none, none, none, none, np.empty(0), witnesses, witnesses, np.empty((0, width)), np.empty((0, width)))
+    return MatchEvents(none, none, none, none, np.empty(0), witnesses, witnesses, np.empty((0, width)), np.empty((0, width)))
 
 
-def taken(events: Events, which: npt.NDArray[np.integer[Any]] | npt.NDArray[np.bool_]) -> Events:
+def taken(events: MatchEvents, which: npt.NDArray[np.integer[Any]] | npt.NDArray[np.bool_]) -> MatchEvents:
     """The events at `which`, in that order."""
-    return Events._make(column[which] for column in events)
+    return MatchEvents._make(column[which] for column in events)
 
 
-def joined(parts: list[Events]) -> Events:
+def joined(parts: list[MatchEvents]) -> MatchEvents:
     """All events in order."""
-    return Events._make(np.concatenate(columns) for columns in zip(*parts, strict=True))
+    return MatchEvents._make(np.concatenate(columns) for columns in zip(*parts, strict=True))
 
 
-def widened(events: Events, width: int) -> Events:
+def widened(events: MatchEvents, width: int) -> MatchEvents:
     """The same events with columns for `width` witnesses; added columns are
     empty, as are those cut off."""
     had = events.seq.shape[1]
@@ -72,7 +72,7 @@ def widened(events: Events, width: int) -> Events:
     return events._replace(**columns)
 
 
-def state_changes(open_matches: OpenMatches, events: Events, dictionary: EntityDictionary) -> tuple[OpenMatches, pa.Table]:
+def state_changes(open_matches: OpenMatches, events: MatchEvents, dictionary: EntityDictionary) -> tuple[OpenMatches, pa.Table]:
     """The open matches after `events` (STARTs and ENDs; those of one pair alternate in order
     of time), and the changes."""
     if len(events.query) == 0:
@@ -133,7 +133,7 @@ def _copy(events, i, to, n):  # type: ignore[no-untyped-def]
         to.t[n, j], to.seq[n, j], to.x[n, j], to.y[n, j] = events.t[i, j], events.seq[i, j], events.x[i, j], events.y[i, j]
 
 
-def match_changes(matches: Events, end: pa.Array, weight: npt.NDArray[np.int8], dictionary: EntityDictionary) -> pa.Table:
+def match_changes(matches: MatchEvents, end: pa.Array, weight: npt.NDArray[np.int8], dictionary: EntityDictionary) -> pa.Table:
     """CHANGES rows; one evidence item for each predicate, in their order."""
     if len(matches.query) == 0:
         return NO_CHANGES

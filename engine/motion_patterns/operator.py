@@ -16,13 +16,13 @@ from engine.model.arrays import pack_arrays, unpack_arrays
 from engine.model.batch import Batch, EntityDictionary
 from engine.model.feed import Feed
 from engine.motion_patterns.batch_cache import BatchCache
-from engine.motion_patterns.evaluation import CANDIDATE, RETRACTED, Events
+from engine.motion_patterns.evaluation import CANDIDATE, RETRACTED, MatchEvents
 from engine.motion_patterns.intervals import OpenMatches, joined, none_of, state_changes, taken
 from engine.motion_patterns.plan import MotionIndex, compile_index
 from engine.motion_patterns.plane_sweep import PlaneSweep
 from engine.motion_patterns.point_series import PointSeries
 from engine.motion_patterns.ranking import RankingStage, emitted_rows, renumbered, unsent
-from engine.motion_patterns.structure import Arrays, Structure, Work
+from engine.motion_patterns.structure import Arrays, Structure, WorkCounters
 from engine.operator import Operator, Output, RegisteredQuery, Stage
 
 Ints = npt.NDArray[np.int64]
@@ -43,10 +43,10 @@ class MotionState:
     points: PointSeries | None
     planes: list[PlaneSweep]
     open: OpenMatches
-    sent: Events
+    sent: MatchEvents
     done: int | None = None
     rank: Ints = field(default_factory=lambda: np.empty(0, np.int64))
-    work: Work = field(default_factory=Work)
+    work: WorkCounters = field(default_factory=WorkCounters)
 
     @property
     def structures(self) -> list[Structure]:
@@ -128,10 +128,10 @@ class MotionStage(Stage[MotionIndex, MotionState]):
         return MotionState(
             points=PointSeries.load(index, parts_of_group[0]) if points else None,
             planes=[PlaneSweep.load(index, group, part, done) for group, part in zip(index.groups, parts_of_group[points:], strict=True)],
-            open=OpenMatches(Events._make(arrays[f"open {name}"] for name in Events._fields)),
-            sent=Events._make(arrays[f"sent {name}"] for name in Events._fields),
+            open=OpenMatches(MatchEvents._make(arrays[f"open {name}"] for name in MatchEvents._fields)),
+            sent=MatchEvents._make(arrays[f"sent {name}"] for name in MatchEvents._fields),
             done=done,
-            work=Work(*arrays["work"].tolist()),
+            work=WorkCounters(*arrays["work"].tolist()),
         )
 
     def check(self, index: MotionIndex, state: MotionState) -> None:
@@ -163,14 +163,14 @@ class MotionOperator(Operator[MotionIndex]):
         return compile_index(queries, feed)
 
 
-def _evaluated(index: MotionIndex, state: MotionState, last: int, dictionary: EntityDictionary) -> Events:
+def _evaluated(index: MotionIndex, state: MotionState, last: int, dictionary: EntityDictionary) -> MatchEvents:
     """All evaluation times up to `last`; events of each (query, entity) in order of time."""
     events = []
     rank = _rank(index, state, dictionary)
     for structure in state.structures:
         events.append(structure.advance(last, len(dictionary), rank))
         state.work.add(structure.work)
-        structure.work = Work()
+        structure.work = WorkCounters()
     state.done = last if state.done is None else max(state.done, last)
     return events[0] if len(events) == 1 else joined([none_of(index.widest), *events])
 
@@ -185,9 +185,9 @@ def _rank(index: MotionIndex, state: MotionState, dictionary: EntityDictionary) 
     return state.rank
 
 
-def _pairs(state: MotionState, width: int) -> Events:
+def _pairs(state: MotionState, width: int) -> MatchEvents:
     """The pairs (query, entity) that match, as events without content."""
     query, entity = state.held()
     nothing, no_witness = np.zeros(len(query), np.int64), np.full((len(query), width), -1, np.int64)
     nowhere = no_witness.astype(np.float64)
-    return Events(query, entity, nothing, nothing, nothing.astype(np.float64), no_witness, no_witness, nowhere, nowhere)
+    return MatchEvents(query, entity, nothing, nothing, nothing.astype(np.float64), no_witness, no_witness, nowhere, nowhere)

@@ -27,8 +27,8 @@ from engine.model.feed import Crs, Feed
 from engine.model.region import PolygonRegion, Region
 from engine.motion_patterns.plane_groups import PlaneGroup, bucket_width, plane_groups
 from engine.motion_patterns.region_grid import RegionGrid
-from engine.motion_patterns.series import Ints, Plan, SeriesKey
-from engine.motion_patterns.specification import MotionSpecification, Place, Predicate
+from engine.motion_patterns.series import Ints, MotionPlan, SeriesKey
+from engine.motion_patterns.specification import MotionSpecification, Predicate, TargetPoint
 from engine.motion_patterns.theta import (
     LOCAL_AT_LEAST,
     LOCAL_AT_MOST,
@@ -51,7 +51,7 @@ class SampleClass:
 
     where: Conditions
     every_sample: tuple[int, ...]
-    measured: tuple[tuple[tuple[int, ...], Region | Place], ...]
+    measured: tuple[tuple[tuple[int, ...], Region | TargetPoint], ...]
     grid: RegionGrid | None
     tested: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
 
@@ -67,7 +67,7 @@ class MotionIndex:
     feed: Feed
     series: tuple[SeriesKey, ...]
     classes: tuple[SampleClass, ...]
-    plan: Plan
+    plan: MotionPlan
     groups: tuple[PlaneGroup, ...]
     point_classes: tuple[SampleClass, ...]
     clocks: tuple[int, ...]
@@ -80,7 +80,7 @@ class MotionIndex:
     names_matter: bool
     borders: Mapping[Region, GeodesicBorder]
 
-    def border(self, target: Region | Place) -> GeodesicBorder | None:
+    def border(self, target: Region | TargetPoint) -> GeodesicBorder | None:
         """The border of a polygon with a distance predicate on a geographic feed."""
         return self.borders.get(target) if isinstance(target, PolygonRegion) else None
 
@@ -118,7 +118,7 @@ class _Compiler:
         self.numbers: dict[SeriesKey, int] = {}
         self.totals: dict[TotalKey, int] = {}
 
-    def series(self, specification: MotionSpecification, test: str, target: Region | Place | None, start: int, end: int) -> int:
+    def series(self, specification: MotionSpecification, test: str, target: Region | TargetPoint | None, start: int, end: int) -> int:
         key = SeriesKey(specification.where, test, target, start, end, specification.every)
         return self.numbers.setdefault(key, len(self.numbers))
 
@@ -240,7 +240,7 @@ def _classes(series: Sequence[SeriesKey], members: Sequence[int]) -> tuple[Sampl
 
 def _class(series: Sequence[SeriesKey], members: Sequence[int], where: Conditions) -> SampleClass:
     members_of_class = [(p, series[p]) for p in members if series[p].where == where]
-    measured: dict[Region | Place, list[int]] = {}
+    measured: dict[Region | TargetPoint, list[int]] = {}
     inside: dict[Region, list[int]] = {}
     outside: dict[Region, list[int]] = {}
     for p, key in members_of_class:
@@ -271,7 +271,7 @@ def _plan(
     rankings: Sequence[int],
     by_points: Sequence[int],
     totals: int,
-) -> Plan:
+) -> MotionPlan:
     measure = np.full(len(series), -1, np.int64)
     measure[list(measures)] = np.arange(len(measures))
     users: list[list[int]] = [[] for _ in series]
@@ -295,7 +295,7 @@ def _plan(
     ]
     node_of = [{node.predicate: n for n, node in enumerate(query.nodes)} for query in compiled]
     thetas = [one.theta for one in specifications]
-    return Plan(
+    return MotionPlan(
         start=_ints([key.start for key in series]),
         end=_ints([key.end for key in series]),
         every=_ints([key.every for key in series]),

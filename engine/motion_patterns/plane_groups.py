@@ -22,10 +22,10 @@ import numpy.typing as npt
 from engine.model.conditions import Conditions
 from engine.model.region import CircleRegion, Region
 from engine.motion_patterns.box_slabs import BoxSlabs
-from engine.motion_patterns.distance_columns import Measures
+from engine.motion_patterns.distance_columns import DistanceMeasures
 from engine.motion_patterns.region_grid import RegionGrid, all_boxes
-from engine.motion_patterns.series import Plan, SeriesKey
-from engine.motion_patterns.specification import MotionSpecification, Place
+from engine.motion_patterns.series import MotionPlan, SeriesKey
+from engine.motion_patterns.specification import MotionSpecification, TargetPoint
 from engine.motion_patterns.windows import Sweep
 from engine.operator import RegisteredQuery
 
@@ -41,12 +41,12 @@ MOST_BUCKETS = 128
 """The greatest number of buckets of a window: this many planes are kept, and
 combined at each evaluation."""
 
-SequenceKey = tuple[str, Region | Place | None]
+SequenceKey = tuple[str, Region | TargetPoint | None]
 GroupKey = tuple[Conditions, int, int]
 
 
 @dataclass(frozen=True)
-class Bits:
+class SampleBits:
     """The bits of a sample's word: `always` those; if the sample is in region `regions[i]` of the
     conditions' grid, with `holds[i]` and without `misses[i]`."""
 
@@ -70,11 +70,11 @@ class PlaneGroup:
     queries: Ints
     sequences: tuple[SequenceKey, ...]
     sweep: Sweep
-    measures: Measures
-    measured: tuple[Region | Place, ...]
+    measures: DistanceMeasures
+    measured: tuple[Region | TargetPoint, ...]
     slabs: BoxSlabs | None
     grid: RegionGrid | None
-    bits: Bits
+    bits: SampleBits
     keeps_all: bool
 
     @property
@@ -107,8 +107,8 @@ def bucket_width(specification: MotionSpecification) -> int | None:
     """Width of the query's buckets in the unit of t, or null if it keeps index points.
 
     >>> from engine.motion_patterns.specification import Predicate
-    >>> place, windows = Place(0.0, 0.0, False), ((30, 20), (12, 0))
-    >>> steps = tuple(Predicate("distance", place, window) for window in windows)
+    >>> target, windows = TargetPoint(0.0, 0.0, False), ((30, 20), (12, 0))
+    >>> steps = tuple(Predicate("distance", target, window) for window in windows)
     >>> bucket_width(MotionSpecification("", Conditions(()), steps, None, every=4))
     2
     """
@@ -123,7 +123,7 @@ def bucket_width(specification: MotionSpecification) -> int | None:
     return width if max(spans) <= MOST_BUCKETS * width else None
 
 
-def plane_groups(queries: Sequence[RegisteredQuery], series: Sequence[SeriesKey], plan: Plan) -> tuple[PlaneGroup, ...]:
+def plane_groups(queries: Sequence[RegisteredQuery], series: Sequence[SeriesKey], plan: MotionPlan) -> tuple[PlaneGroup, ...]:
     """The groups of all queries with planes. `series`, `plan`: those of all `queries`."""
     members: dict[tuple[GroupKey, bool], list[int]] = {}
     for q, query in enumerate(queries):
@@ -146,7 +146,7 @@ def _asks_all(specification: MotionSpecification) -> bool:
     return any(predicate.numerical or predicate.forall or predicate.relation == "outside" for predicate in specification.predicates)
 
 
-def _parts(series: Sequence[SeriesKey], plan: Plan, queries: Sequence[int]) -> list[list[int]]:
+def _parts(series: Sequence[SeriesKey], plan: MotionPlan, queries: Sequence[int]) -> list[list[int]]:
     """The queries in parts of at most MOST_SEQUENCES sequences; queries with common sequences
     are in one part if possible."""
     parts: list[list[int]] = []
@@ -174,12 +174,12 @@ def _sequence(key: SeriesKey) -> SequenceKey:
 class _Group:
     """Numbers a group's sequences, series and measures in order of first appearance."""
 
-    def __init__(self, series: Sequence[SeriesKey], plan: Plan, key: GroupKey, queries: Sequence[int], keeps_all: bool) -> None:
+    def __init__(self, series: Sequence[SeriesKey], plan: MotionPlan, key: GroupKey, queries: Sequence[int], keeps_all: bool) -> None:
         self.keys, self.plan, self.key, self.queries, self.keeps_all = series, plan, key, queries, keeps_all
         self.sequences: dict[SequenceKey, int] = {}
         self.series: dict[int, int] = {}
         self.measures: dict[int, int] = {}
-        self.measured: dict[Region | Place, int] = {}
+        self.measured: dict[Region | TargetPoint, int] = {}
         self.required = [[self._series(p) for p in _row(plan.required_first, plan.required, q)] for q in queries]
         self.excluded = [[self._series(p) for p in _row(plan.excluded_first, plan.excluded, q)] for q in queries]
         self.sums = [[self.measures.setdefault(p, len(self.measures)) for p in _row(plan.sums_first, plan.sums, q)] for q in queries]
@@ -213,7 +213,7 @@ class _Group:
             keeps_all=self.keeps_all,
         )
 
-    def _bits(self, grid: RegionGrid | None) -> Bits:
+    def _bits(self, grid: RegionGrid | None) -> SampleBits:
         number = {region: r for r, region in enumerate(grid.regions)} if grid else {}
         holds, misses = dict.fromkeys(self.regions, 0), dict.fromkeys(self.regions, 0)
         always = 0
@@ -225,19 +225,19 @@ class _Group:
             if test == "outside" and isinstance(target, Region):
                 misses[target] |= 1 << p
         in_group = [region for region in self.regions if region in number]
-        return Bits(
+        return SampleBits(
             np.uint64(always),
             _ints([number[region] for region in in_group]),
             _words([holds[r] for r in in_group]),
             _words([misses[r] for r in in_group]),
         )
 
-    def _measures(self) -> Measures:
+    def _measures(self) -> DistanceMeasures:
         keys = [self.keys[p] for p in self.measures]
         columns, places = [], []
         for key in keys:
             target = key.target
-            if isinstance(target, Place | CircleRegion) and not target.geodesic:
+            if isinstance(target, TargetPoint | CircleRegion) and not target.geodesic:
                 columns.append(-1)
                 places.append((target.x, target.y, target.radius if isinstance(target, CircleRegion) else 0.0))
             else:
@@ -246,7 +246,7 @@ class _Group:
                 places.append((0.0, 0.0, 0.0))
         x, y, radius = np.array(places, np.float64).reshape(-1, 3).T.copy()
         start, end = _ints([key.start for key in keys]), _ints([key.end for key in keys])
-        return Measures(start, end, _ints([-1 if key.test == "greatest" else 1 for key in keys]), x, y, radius, _ints(columns))
+        return DistanceMeasures(start, end, _ints([-1 if key.test == "greatest" else 1 for key in keys]), x, y, radius, _ints(columns))
 
     def _sweep(self) -> Sweep:
         plan, keys = self.plan, [self.keys[p] for p in self.series]

@@ -20,12 +20,12 @@ from engine.motion_patterns.batch_cache import BatchCache
 from engine.motion_patterns.box_slabs import BoxSlabs
 from engine.motion_patterns.compact_ids import CompactIds
 from engine.motion_patterns.distances import distances_to
-from engine.motion_patterns.evaluation import NEVER, Events, Request
+from engine.motion_patterns.evaluation import NEVER, EvaluationRequest, MatchEvents
 from engine.motion_patterns.plan import MotionIndex
 from engine.motion_patterns.plane_groups import PlaneGroup, SequenceKey
 from engine.motion_patterns.structure import Arrays, Structure
 from engine.motion_patterns.sweep import advance
-from engine.motion_patterns.windows import GroupState, Moves, move
+from engine.motion_patterns.windows import GroupState, WindowMoves, move
 
 Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -163,16 +163,16 @@ class PlaneSweep(Structure):
         self.holds = np.zeros((len(self.holds), words), np.uint64)
         self.hold(query, entity)
 
-    def advance(self, last: int, entities: int, rank: Ints) -> Events:
+    def advance(self, last: int, entities: int, rank: Ints) -> MatchEvents:
         group = self.group
         entities = min(entities, self._room) if self.compact_ids is None else int(self.compact_ids.taken[0])
-        events: Events
+        events: MatchEvents
         events, work = advance(
             self._group_state(),
             self.chains,
             self.holds,
             group.queries,
-            Request(last, self.forced, entities, rank, self.index.widest),
+            EvaluationRequest(last, self.forced, entities, rank, self.index.widest),
         )
         if self.forced != NEVER and (self.forced // group.every + 1) * group.every <= last:
             self.forced = NEVER
@@ -263,7 +263,7 @@ class PlaneSweep(Structure):
         if done is not None:
             group, entities = self.group, self._room
             series = len(group.sweep.sequence)
-            moves = Moves(np.empty(series, np.bool_), np.empty(len(group.measures.start), np.bool_), np.empty(series, np.int64))
+            moves = WindowMoves(np.empty(series, np.bool_), np.empty(len(group.measures.start), np.bool_), np.empty(series, np.int64))
             at = done // group.every * group.every
             move(self._group_state(), at, entities, True, moves, np.zeros(4, np.int64))
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.motion_patterns.batch_cache import BatchCache
-from engine.motion_patterns.evaluation import NEVER, UNSOLVED, Clock, Events, Request, Status, advance
+from engine.motion_patterns.evaluation import NEVER, UNSOLVED, EvaluationClock, EvaluationRequest, MatchEvents, Status, advance
 from engine.motion_patterns.index_points import COLUMNS, append, live, no_points, rebuilt, with_entities, with_room
 from engine.motion_patterns.intervals import joined, none_of
 from engine.motion_patterns.plan import MotionIndex
@@ -53,7 +53,7 @@ class PointSeries(Structure):
                 after[:, :room] = before
             self.status = grown
 
-    def advance(self, last: int, entities: int, rank: Ints) -> Events:
+    def advance(self, last: int, entities: int, rank: Ints) -> MatchEvents:
         index = self.index
         events_of_clocks = [none_of(index.widest)]
         entities = min(entities, self.points.head.shape[1])
@@ -65,8 +65,8 @@ class PointSeries(Structure):
                 index.plan,
                 self.points,
                 self.status,
-                Clock(every, index.clock_series[clock], index.clock_queries[clock]),
-                Request(last, forced, entities, rank, index.widest),
+                EvaluationClock(every, index.clock_series[clock], index.clock_queries[clock]),
+                EvaluationRequest(last, forced, entities, rank, index.widest),
                 _by_time([switches[number] for number in index.clock_totals[clock]]),
                 on,
             )

@@ -31,7 +31,7 @@ Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Progress:
+class PatternProgress:
     """Shapes (entities, predicates) by entity code and predicate, or (entities,).
 
     `done`: the step holds; `row`: its witness's row in the batch (-1: not done), the latest
@@ -56,7 +56,7 @@ def reach(index: MotionIndex, query: int) -> int:
     return int(max([*index.plan.start[list(_series(index, query))].tolist(), *held]))
 
 
-def progress(index: MotionIndex, query: int, batch: Batch, at: int) -> Progress:
+def progress(index: MotionIndex, query: int, batch: Batch, at: int) -> PatternProgress:
     """The progress of all entities of `batch` at evaluation time `at`.
 
     `batch`: at least the accepted rows with at - reach < t <= at, sorted by (t, seq).
@@ -65,7 +65,9 @@ def progress(index: MotionIndex, query: int, batch: Batch, at: int) -> Progress:
     windows = _windows(index, query, batch, at)
     predicates = _span(index.plan.witness_first, query)
     shape = (len(batch.entities), predicates.stop - predicates.start)
-    result = Progress(np.zeros(shape, np.bool_), np.full(shape, -1), np.full(shape, np.nan), np.full(shape[0], np.nan), np.zeros(shape[0], np.bool_))
+    result = PatternProgress(
+        np.zeros(shape, np.bool_), np.full(shape, -1), np.full(shape, np.nan), np.full(shape[0], np.nan), np.zeros(shape[0], np.bool_)
+    )
     _single_steps(index, query, batch, at, windows, result)
     _ordered_steps(index, query, batch, windows, result)
     _decide(index, query, batch, result)
@@ -118,7 +120,7 @@ def _reached(index: MotionIndex, query: int, batch: Batch, at: int) -> Iterator[
         yield is_reached
 
 
-def _single_steps(index: MotionIndex, query: int, batch: Batch, at: int, windows: Mapping[int, _Window], progress: Progress) -> None:
+def _single_steps(index: MotionIndex, query: int, batch: Batch, at: int, windows: Mapping[int, _Window], progress: PatternProgress) -> None:
     """The steps outside the order: an *exists* or *forall* with a window, a distance."""
     plan, entity = index.plan, batch.entity
     totals = _reached(index, query, batch, at)
@@ -154,7 +156,7 @@ def _extrema(entity: npt.NDArray[np.int32], value: Floats, entities: int, sign: 
     return extremum
 
 
-def _ordered_steps(index: MotionIndex, query: int, batch: Batch, windows: Mapping[int, _Window], progress: Progress) -> None:
+def _ordered_steps(index: MotionIndex, query: int, batch: Batch, windows: Mapping[int, _Window], progress: PatternProgress) -> None:
     """The steps in order: forwards at the earliest times to find which are done, then backwards at
     the latest times for their witnesses."""
     plan, entity, t = index.plan, batch.entity, batch.t
@@ -181,7 +183,7 @@ def _ordered_steps(index: MotionIndex, query: int, batch: Batch, windows: Mappin
         progress.row[entity[row], predicate[i]] = row
 
 
-def _decide(index: MotionIndex, query: int, batch: Batch, progress: Progress) -> None:
+def _decide(index: MotionIndex, query: int, batch: Batch, progress: PatternProgress) -> None:
     plan = index.plan
     complete = progress.done.all(axis=1)
     sums = [j for j, w in enumerate(_span(plan.witness_first, query)) if plan.measure[plan.witness[w]] >= 0]

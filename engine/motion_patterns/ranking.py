@@ -18,7 +18,7 @@ from numba import njit
 
 from engine.model.arrays import pack_arrays, unpack_arrays
 from engine.model.batch import Batch, EntityDictionary
-from engine.motion_patterns.evaluation import CANDIDATE, END, START, Events, best
+from engine.motion_patterns.evaluation import CANDIDATE, END, START, MatchEvents, best
 from engine.motion_patterns.intervals import OpenMatches, joined, keys_of, none_of, state_changes, taken, widened
 from engine.motion_patterns.plan import MotionIndex
 from engine.operator import ROUTE, Output, Stage
@@ -31,7 +31,7 @@ class RankingState:
     """`candidates`: the present best entities of the partitions, as last sent, sorted by (query,
     entity); `open`: the matches among them."""
 
-    candidates: Events
+    candidates: MatchEvents
     open: OpenMatches
     received: int = 0
 
@@ -85,8 +85,8 @@ class RankingStage(Stage[MotionIndex, RankingState]):
 
     def load(self, index: MotionIndex, data: bytes) -> RankingState:
         arrays = unpack_arrays(data)
-        candidates = Events._make(arrays[f"candidates_{name}"] for name in Events._fields)
-        began = Events._make(arrays[f"open_{name}"] for name in Events._fields)
+        candidates = MatchEvents._make(arrays[f"candidates_{name}"] for name in MatchEvents._fields)
+        began = MatchEvents._make(arrays[f"open_{name}"] for name in MatchEvents._fields)
         return RankingState(candidates, OpenMatches(began), int(arrays["received"][0]))
 
     def check(self, index: MotionIndex, state: RankingState) -> None:
@@ -99,7 +99,7 @@ class RankingStage(Stage[MotionIndex, RankingState]):
         return {"candidates_received": state.received, "candidates_kept": len(state.candidates.query)}
 
 
-def emitted_rows(events: Events, routes: Ints, dictionary: EntityDictionary) -> pa.RecordBatch | None:
+def emitted_rows(events: MatchEvents, routes: Ints, dictionary: EntityDictionary) -> pa.RecordBatch | None:
     """CANDIDATE and RETRACTED events as rows for this stage; `routes[q]` is
     stable over registrations."""
     if len(events.query) == 0:
@@ -119,7 +119,7 @@ def emitted_rows(events: Events, routes: Ints, dictionary: EntityDictionary) -> 
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 
-def unsent(sent: Events, events: Events) -> tuple[Events, Events]:
+def unsent(sent: MatchEvents, events: MatchEvents) -> tuple[MatchEvents, MatchEvents]:
     """(the event last sent for each candidate, after `events`; those of
     `events` that change something).
 
@@ -142,7 +142,7 @@ def unsent(sent: Events, events: Events) -> tuple[Events, Events]:
     return taken(every, latest & is_candidate), taken(joined([sent, events]), fresh)
 
 
-def _received(batch: Batch, width: int) -> Events:
+def _received(batch: Batch, width: int) -> MatchEvents:
     def column(name: str) -> npt.NDArray[Any]:
         return np.asarray(batch.column(name).to_numpy(zero_copy_only=False))
 
@@ -150,7 +150,7 @@ def _received(batch: Batch, width: int) -> Events:
         lists = batch.column(f"witness_{name}")
         return np.asarray(lists.flatten().to_numpy(zero_copy_only=False)).reshape(len(batch), width)
 
-    return Events(
+    return MatchEvents(
         column("query"),
         batch.entity.astype(np.int64),
         batch.t,
@@ -171,7 +171,7 @@ def rank_of_names(dictionary: EntityDictionary, codes: Ints) -> Ints:
     return rank[inverse.reshape(-1)]
 
 
-def renumbered(parts: list[tuple[MotionIndex, Events]], index: MotionIndex) -> Events:
+def renumbered(parts: list[tuple[MotionIndex, MatchEvents]], index: MotionIndex) -> MatchEvents:
     """Events by pair of the parts' queries that are in `index`, sorted by (query, entity); those of
     a query come from the first part that has it."""
     owner: dict[tuple[str, int], int] = {}

@@ -36,7 +36,7 @@ _BLOCK = 2048
 """Samples of a block, which fits into the first-level cache."""
 
 
-class Pairs(NamedTuple):
+class SampleRegions(NamedTuple):
     """Sample `rows[at[i]]` is in `region[i]`, `at` ascending; `rows`: samples
     near some region, ascending."""
 
@@ -45,7 +45,7 @@ class Pairs(NamedTuple):
     rows: Int32s
 
 
-class Inside(NamedTuple):
+class RegionSamples(NamedTuple):
     """Region r contains the samples `rows[at[first[r]:first[r + 1]]]`, ascending; `rows`: all
     samples near some region, ascending."""
 
@@ -129,7 +129,7 @@ class RegionGrid:
             boxes_only=all_boxes(regions),
         )
 
-    def pairs(self, x: Floats, y: Floats) -> Pairs:
+    def pairs(self, x: Floats, y: Floats) -> SampleRegions:
         """The regions that contain each sample; NaN is in none."""
         grid = _Grid(self.first, self.region, self.way, self.edge_first, self.edges, self.circles, self.boxes)
         region, at, undecided, rows = _pairs(x, y, (*self.corner, *self.scale), grid, self.boxes_only)
@@ -140,13 +140,13 @@ class RegionGrid:
                 row = rows[at[pairs]]
                 keep[pairs] = self.regions[r].contains(x[row], y[row])
             region, at = region[keep], at[keep]
-        return Pairs(region, at, rows)
+        return SampleRegions(region, at, rows)
 
-    def inside(self, x: Floats, y: Floats) -> Inside:
+    def inside(self, x: Floats, y: Floats) -> RegionSamples:
         """The samples in each region; NaN is in none."""
         region, at, rows = self.pairs(x, y)
         first, ordered = _by_region(region, at, len(self.regions))
-        return Inside(first, ordered, rows)
+        return RegionSamples(first, ordered, rows)
 
 
 def _cells_of(region: Region, box: Floats, corner: tuple[float, float], side: Floats) -> tuple[Ints, npt.NDArray[np.int8]]:
@@ -328,10 +328,10 @@ def _by_region(region, at, regions):  # type: ignore[no-untyped-def]
         first[np.uint32(r) + 1] += 1
     for r in range(regions):
         first[r + 1] += first[r]
-    place = first.copy()
+    slot = first.copy()
     ordered = np.empty(len(at), np.int32)
     for i in range(len(region)):
         r = np.uint32(region[i])
-        ordered[np.uint64(place[r])] = at[i]
-        place[r] += 1
+        ordered[np.uint64(slot[r])] = at[i]
+        slot[r] += 1
     return first, ordered

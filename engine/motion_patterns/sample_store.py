@@ -32,7 +32,7 @@ IN_A_LINE = 8
 """The number of samples whose times (or other columns of 8 bytes) are in one cache line."""
 
 
-class Store(NamedTuple):
+class SampleStore(NamedTuple):
     """`bounds`: [left, tail]. `measured[c, index]`: distance of the sample from target c, for
     targets whose distances no kernel computes."""
 
@@ -48,7 +48,7 @@ class Store(NamedTuple):
     head: Ints
 
 
-def no_samples(measured: int, entities: int, size: int = 0) -> Store:
+def no_samples(measured: int, entities: int, size: int = 0) -> SampleStore:
     """An empty store with room for `size` samples and `measured` distances each.
 
     The arrays are filled so that their memory is allocated at once: allocated page by page when
@@ -57,14 +57,14 @@ def no_samples(measured: int, entities: int, size: int = 0) -> Store:
     room = _LEAST_RING
     while room < size:
         room *= 2
-    return Store(
+    return SampleStore(
         np.zeros(2, np.int64), np.full(room, 0), np.full(room, 0), np.full(room, 0.0), np.full(room, 0.0),
         np.full(room, 0, np.int32), np.full(room, 0, np.int32), np.full(room, 0, np.uint64),
         np.full((measured, room), 0.0), np.full(entities, -1, np.int64),
     )  # fmt: skip
 
 
-def with_room(store: Store, count: int) -> Store:
+def with_room(store: SampleStore, count: int) -> SampleStore:
     """The same samples with room for `count` more."""
     left, tail = store.bounds
     size = len(store.t)
@@ -79,7 +79,7 @@ def with_room(store: Store, count: int) -> Store:
     return grown._replace(bounds=store.bounds, head=store.head)
 
 
-def with_entities(store: Store, entities: int) -> Store:
+def with_entities(store: SampleStore, entities: int) -> SampleStore:
     """The same samples, linked, with room for more `entities`."""
     return store._replace(head=np.concatenate([store.head, np.full(entities - len(store.head), -1, np.int64)]))
 
@@ -130,10 +130,10 @@ def _put(column, i, value, linked):  # type: ignore[no-untyped-def]
 def expect(store, ahead):  # type: ignore[no-untyped-def]
     """Prefetches the cache lines of the sample `ahead` positions after the next one; for a
     store that is not linked."""
-    place = (store.bounds[1] + ahead) & (len(store.t) - 1)
-    prefetch_to_write(store.entity, place)
-    prefetch_to_write(store.back, place)
-    prefetch_to_write(store.word, place)
+    slot = (store.bounds[1] + ahead) & (len(store.t) - 1)
+    prefetch_to_write(store.entity, slot)
+    prefetch_to_write(store.back, slot)
+    prefetch_to_write(store.word, slot)
 
 
 @njit(cache=True, nogil=True)
@@ -176,7 +176,7 @@ def trail_of(store, e, since, trail):  # type: ignore[no-untyped-def]
     return trail, n
 
 
-def live(store: Store) -> dict[str, npt.NDArray[np.generic]]:
+def live(store: SampleStore) -> dict[str, npt.NDArray[np.generic]]:
     """The stored samples' COLUMNS, in order."""
-    place = np.arange(*store.bounds) & (len(store.t) - 1)
-    return {name: getattr(store, name)[place] for name in COLUMNS}
+    slot = np.arange(*store.bounds) & (len(store.t) - 1)
+    return {name: getattr(store, name)[slot] for name in COLUMNS}

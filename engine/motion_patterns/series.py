@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from engine.model.conditions import Conditions
 from engine.model.region import Region
-from engine.motion_patterns.specification import Place
+from engine.motion_patterns.specification import TargetPoint
 
 Ints = npt.NDArray[np.int64]
 
@@ -22,13 +22,13 @@ class SeriesKey:
 
     where: Conditions
     test: str
-    target: Region | Place | None
+    target: Region | TargetPoint | None
     start: int
     end: int
     every: int
 
 
-class Plan(NamedTuple):
+class MotionPlan(NamedTuple):
     """The index as arrays. Series p, query q, chain node n; `x_first[i]` to
     `x_first[i + 1]` are the entries of i.
 

@@ -21,7 +21,7 @@ OPS = ("<=", ">=", "min", "max", "top")
 
 
 @dataclass(frozen=True)
-class Place:
+class TargetPoint:
     """A point: longitude, latitude in degrees on a geographic feed
     (`geodesic`), else plane coordinates."""
 
@@ -50,7 +50,7 @@ class Predicate:
     """
 
     relation: str
-    target: Region | Place
+    target: Region | TargetPoint
     window: tuple[int, int] | None
     forall: bool = False
     total: Total | None = None
@@ -183,7 +183,7 @@ def _window(value: Any, context: Context) -> tuple[int, int] | None:
     return start, end
 
 
-def _target(value: Any, context: Context) -> Region | Place | None:
+def _target(value: Any, context: Context) -> Region | TargetPoint | None:
     """A point `[x, y]` or GeoJSON Point, or a region."""
     if isinstance(value, Mapping) and value.get("type") == "Point":
         context.object(value, required=("type", "coordinates"), optional=("bbox",))
@@ -196,7 +196,7 @@ def _target(value: Any, context: Context) -> Region | Place | None:
     return context.region(value)
 
 
-def _place(value: Any, context: Context) -> Place | None:
+def _place(value: Any, context: Context) -> TargetPoint | None:
     from engine.model.region import read_region
 
     if not isinstance(value, list | tuple) or len(value) != 2:
@@ -211,7 +211,7 @@ def _place(value: Any, context: Context) -> Place | None:
             context.at(*fault.pointer.split("/")[2:]).fault(fault.message)
         return None
     x, y = circle.to_json()["center"]
-    return Place(x, y, context.feed.crs is Crs.GEOGRAPHIC)
+    return TargetPoint(x, y, context.feed.crs is Crs.GEOGRAPHIC)
 
 
 def _horizon(document: Mapping[str, Any], context: Context, items: Any) -> int | None:

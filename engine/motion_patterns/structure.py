@@ -11,14 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.motion_patterns.batch_cache import BatchCache
-from engine.motion_patterns.evaluation import Events
+from engine.motion_patterns.evaluation import MatchEvents
 
 Ints = npt.NDArray[np.int64]
 Arrays = dict[str, npt.NDArray[Any]]
 
 
 @dataclass
-class Work:
+class WorkCounters:
     """Work counters, in the paper's terms: index points kept, positive and negative updates,
     re-evaluations, raw trajectory reads."""
 
@@ -29,7 +29,7 @@ class Work:
     evaluations: int = 0
     samples_read: int = 0
 
-    def add(self, other: Work) -> None:
+    def add(self, other: WorkCounters) -> None:
         for name in vars(self):
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
@@ -38,7 +38,7 @@ class Structure(ABC):
     """Queries with their samples and answers of one partition."""
 
     def __init__(self) -> None:
-        self.work = Work()
+        self.work = WorkCounters()
 
     @abstractmethod
     def take(self, cache: BatchCache) -> None:
@@ -46,7 +46,7 @@ class Structure(ABC):
         those of earlier batches."""
 
     @abstractmethod
-    def advance(self, last: int, entities: int, rank: Ints) -> Events:
+    def advance(self, last: int, entities: int, rank: Ints) -> MatchEvents:
         """Evaluate all times up to `last`; events of each (query, entity) in order of time.
 
         `entities`: codes in use; `rank` orders them by id (used by top k only).

@@ -17,7 +17,7 @@ from engine.motion_patterns.chains import keep_solved, solve
 from engine.motion_patterns.evaluation import CANDIDATE, END, NEVER, RETRACTED, START, first_of, grown, no_events
 from engine.motion_patterns.scores import approximate, choose, exact_score, rank_candidates, within
 from engine.motion_patterns.theta import LOCAL_AT_LEAST, LOCAL_AT_MOST, RANKED
-from engine.motion_patterns.windows import Moves, forget, move, next_evaluation
+from engine.motion_patterns.windows import WindowMoves, forget, move, next_evaluation
 
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
@@ -30,11 +30,11 @@ def _prove(t, seq, x, y, store, samples, reads):  # type: ignore[no-untyped-def]
     for i in range(len(samples)):
         if samples[i] < 0:
             continue
-        place = samples[i] & mask
-        t[i] = from_t[place]
-        seq[i] = from_seq[place]
-        x[i] = from_x[place]
-        y[i] = from_y[place]
+        slot = samples[i] & mask
+        t[i] = from_t[slot]
+        seq[i] = from_seq[slot]
+        x[i] = from_x[slot]
+        y[i] = from_y[slot]
         reads += 1
     return reads
 
@@ -44,11 +44,11 @@ def _prove_one(events, k, j, store, number):  # type: ignore[no-untyped-def]
     """Writes sample `number` as the witness of predicate j to event k; unchanged if negative."""
     if number < 0:
         return
-    place = number & (len(store.t) - 1)
-    events.t[k, j] = store.t[place]
-    events.seq[k, j] = store.seq[place]
-    events.x[k, j] = store.x[place]
-    events.y[k, j] = store.y[place]
+    slot = number & (len(store.t) - 1)
+    events.t[k, j] = store.t[slot]
+    events.seq[k, j] = store.seq[slot]
+    events.x[k, j] = store.x[slot]
+    events.y[k, j] = store.y[slot]
 
 
 @njit(cache=True, nogil=True)
@@ -167,7 +167,7 @@ def advance(state, chains, holds, query_of, request):  # type: ignore[no-untyped
     events, n = no_events(64, width), 0
     work = np.zeros(4, np.int64)
     series = len(sweep.sequence)
-    moves = Moves(np.zeros(series, np.bool_), np.zeros(len(measures.start), np.bool_), np.zeros(series, np.int64))
+    moves = WindowMoves(np.zeros(series, np.bool_), np.zeros(len(measures.start), np.bool_), np.zeros(series, np.int64))
     trail, pick, bucket = np.empty(64, np.int64), np.empty(width, np.int64), np.empty(width, np.int64)
     binary, found = np.empty(words, np.uint64), np.empty(words, np.uint64)
     total = np.empty(entities)

@@ -11,9 +11,9 @@ from numba import njit
 
 from engine.motion_patterns import bit_planes, sample_store, sliding
 from engine.motion_patterns.bit_planes import Planes
-from engine.motion_patterns.distance_columns import Columns, Measures, slide
+from engine.motion_patterns.distance_columns import Columns, DistanceMeasures, slide
 from engine.motion_patterns.evaluation import NEVER, multiple
-from engine.motion_patterns.sample_store import Store
+from engine.motion_patterns.sample_store import SampleStore
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -61,13 +61,13 @@ class GroupState(NamedTuple):
     """A group's queries, and the samples, planes and columns that they are evaluated on."""
 
     sweep: Sweep
-    measures: Measures
-    store: Store
+    measures: DistanceMeasures
+    store: SampleStore
     planes: Planes
     columns: Columns
 
 
-class Moves(NamedTuple):
+class WindowMoves(NamedTuple):
     """Whether the contents of the window of each series and of each measure changed, and the first
     bucket that entered the window of each series."""
 

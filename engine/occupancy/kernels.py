@@ -15,7 +15,7 @@ FOR_EVER = 2**62
 NOT_YET = -(2**62)
 
 
-class Last(NamedTuple):
+class LastTuples(NamedTuple):
     """By entity code its last tuple; `inside`: it is counted now. `seq` is -1 without a tuple."""
 
     t: Ints
@@ -26,7 +26,7 @@ class Last(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def counted(entity: Any, t: Ints, seq: Ints, x: Floats, y: Floats, inside: Any, last: Last, stale: int, watermark: int) -> Any:
+def counted(entity: Any, t: Ints, seq: Ints, x: Floats, y: Floats, inside: Any, last: LastTuples, stale: int, watermark: int) -> Any:
     """Changes of the count as (entity, t, +1 or -1, and t, seq, x, y of the tuple that made it),
     after tuples in (t, seq) and the passing of time.
 

@@ -17,14 +17,14 @@ from engine.model.arrays import pack_arrays, unpack_arrays
 from engine.model.batch import SEQ, TIME, Batch, EntityDictionary, X, Y
 from engine.model.changes import Evidence, changes
 from engine.model.feed import Feed
-from engine.occupancy.kernels import FOR_EVER, NOT_YET, Ints, Last, compared, counted
+from engine.occupancy.kernels import FOR_EVER, NOT_YET, Ints, LastTuples, compared, counted
 from engine.occupancy.specification import AT_LEAST, OccupancySpecification
 from engine.operator import ROUTE, Operator, Output, RegisteredQuery, Stage, states_by_query
 
 MOST_EVIDENCE = 20
 """Tuples that are shown for the beginning of an interval."""
 _OCCUPIED = pa.scalar("occupied")
-Facts = list[tuple[int, "Interval", int | None, int]]
+Facts = list[tuple[int, "CountInterval", int | None, int]]
 """(query, interval, end, weight)."""
 
 
@@ -41,15 +41,15 @@ class OccupancyIndex:
 
 
 @dataclass
-class Inside:
+class InsideEntities:
     """State of one query: the last tuples of a partition's entities. `begun`: the relational stage
     knows that rows have arrived."""
 
-    last: Last
+    last: LastTuples
     begun: bool = False
 
     @classmethod
-    def empty(cls) -> Inside:
+    def empty(cls) -> InsideEntities:
         return cls(_last(0))
 
     def reserve(self, entities: int) -> None:
@@ -61,15 +61,15 @@ class Inside:
             self.last = wider
 
 
-def _last(room: int) -> Last:
-    return Last(np.zeros(room, np.int64), np.full(room, -1, np.int64), np.zeros(room), np.zeros(room), np.zeros(room, np.bool_))
+def _last(room: int) -> LastTuples:
+    return LastTuples(np.zeros(room, np.int64), np.full(room, -1, np.int64), np.zeros(room), np.zeros(room), np.zeros(room, np.bool_))
 
 
 @dataclass
 class InsideState:
     """By query, who is inside; and the tuples that were taken."""
 
-    queries: list[Inside]
+    queries: list[InsideEntities]
     tuples: int = 0
 
 
@@ -77,7 +77,7 @@ class InsideStage(Stage[OccupancyIndex, InsideState]):
     """The keyed stage: an entity's tuples in; changes of the count out."""
 
     def initial(self, index: OccupancyIndex) -> InsideState:
-        return InsideState([Inside.empty() for _ in index.queries])
+        return InsideState([InsideEntities.empty() for _ in index.queries])
 
     def step(self, index: OccupancyIndex, state: InsideState, batch: Batch, watermark: int) -> Output[InsideState]:
         tests: dict[Any, npt.NDArray[np.bool_]] = {}
@@ -101,7 +101,7 @@ class InsideStage(Stage[OccupancyIndex, InsideState]):
 
     def migrate(self, index: OccupancyIndex, parts: Sequence[tuple[OccupancyIndex, InsideState]]) -> InsideState:
         known = states_by_query((old.queries, state.queries) for old, state in parts)
-        queries = [known.get(query.key) or Inside.empty() for query in index.queries]
+        queries = [known.get(query.key) or InsideEntities.empty() for query in index.queries]
         return InsideState(queries, sum(state.tuples for _, state in parts))
 
     def dump(self, index: OccupancyIndex, state: InsideState) -> bytes:
@@ -112,8 +112,8 @@ class InsideStage(Stage[OccupancyIndex, InsideState]):
 
     def load(self, index: OccupancyIndex, data: bytes) -> InsideState:
         arrays = unpack_arrays(data)
-        lasts = [Last(*(arrays[f"{q} {name}"] for name in Last._fields)) for q in range(len(index.queries))]
-        return InsideState([Inside(last, bool(begun)) for last, begun in zip(lasts, arrays["begun"], strict=True)], int(arrays["tuples"][0]))
+        lasts = [LastTuples(*(arrays[f"{q} {name}"] for name in LastTuples._fields)) for q in range(len(index.queries))]
+        return InsideState([InsideEntities(last, bool(begun)) for last, begun in zip(lasts, arrays["begun"], strict=True)], int(arrays["tuples"][0]))
 
     def check(self, index: OccupancyIndex, state: InsideState) -> None:
         assert len(state.queries) == len(index.queries)
@@ -189,7 +189,7 @@ def _rows(query: int, route: int, dictionary: EntityDictionary, found: tuple[Any
 
 
 @dataclass
-class Interval:
+class CountInterval:
     """One that holds or held: its start, the extreme count in it, and the tuples that began
     it: (entity, t, seq, x, y)."""
 
@@ -199,7 +199,7 @@ class Interval:
 
 
 @dataclass
-class Counted:
+class CountState:
     """Of one query, the count at the last decided instant.
 
     `waiting` (of _TYPES; `own`, `seq`, `x`, `y` are those of the tuple) are changes at
@@ -208,8 +208,8 @@ class Counted:
     """
 
     count: int = 0
-    open: Interval | None = None
-    sent: Interval | None = None
+    open: CountInterval | None = None
+    sent: CountInterval | None = None
     waiting: Columns = field(default_factory=lambda: _columns([]))
 
 
@@ -225,13 +225,13 @@ def _taken(columns: Columns, rows: Any) -> Columns:
     return {name: column[rows] for name, column in columns.items()}
 
 
-class CountStage(Stage[OccupancyIndex, list[Counted]]):
+class CountStage(Stage[OccupancyIndex, list[CountState]]):
     """The relational stage: changes of the count in, intervals out."""
 
-    def initial(self, index: OccupancyIndex) -> list[Counted]:
-        return [Counted() for _ in index.queries]
+    def initial(self, index: OccupancyIndex) -> list[CountState]:
+        return [CountState() for _ in index.queries]
 
-    def step(self, index: OccupancyIndex, state: list[Counted], batch: Batch, watermark: int) -> Output[list[Counted]]:
+    def step(self, index: OccupancyIndex, state: list[CountState], batch: Batch, watermark: int) -> Output[list[CountState]]:
         given = _given(batch, len(index.queries))
         facts: Facts = []
         for q, specification in enumerate(index.specifications):
@@ -239,11 +239,11 @@ class CountStage(Stage[OccupancyIndex, list[Counted]]):
                 facts += _advanced(q, specification, state[q], given[q], watermark - 1)
         return Output(state, _changes(facts, batch.entities)) if facts else Output(state)
 
-    def migrate(self, index: OccupancyIndex, parts: Sequence[tuple[OccupancyIndex, list[Counted]]]) -> list[Counted]:
+    def migrate(self, index: OccupancyIndex, parts: Sequence[tuple[OccupancyIndex, list[CountState]]]) -> list[CountState]:
         known = states_by_query((old.queries, state) for old, state in parts)
-        return [known.get(query.key) or Counted() for query in index.queries]
+        return [known.get(query.key) or CountState() for query in index.queries]
 
-    def dump(self, index: OccupancyIndex, state: list[Counted]) -> bytes:
+    def dump(self, index: OccupancyIndex, state: list[CountState]) -> bytes:
         arrays: dict[str, npt.NDArray[Any]] = {"count": np.array([one.count for one in state], np.int64)}
         for q, one in enumerate(state):
             arrays |= {f"{q} waiting {name}": column for name, column in one.waiting.items()}
@@ -254,29 +254,29 @@ class CountStage(Stage[OccupancyIndex, list[Counted]]):
                     arrays[f"{q} {name} places"] = np.array([item[3:] for item in interval.began], np.float64).reshape(-1, 2)
         return pack_arrays(arrays)
 
-    def load(self, index: OccupancyIndex, data: bytes) -> list[Counted]:
+    def load(self, index: OccupancyIndex, data: bytes) -> list[CountState]:
         arrays = unpack_arrays(data)
         state = []
         for q, count in enumerate(arrays["count"].tolist()):
             waiting = {name: arrays[f"{q} waiting {name}"] for name in _TYPES}
-            state.append(Counted(count, _interval(arrays, f"{q} open"), _interval(arrays, f"{q} sent"), waiting))
+            state.append(CountState(count, _interval(arrays, f"{q} open"), _interval(arrays, f"{q} sent"), waiting))
         return state
 
-    def check(self, index: OccupancyIndex, state: list[Counted]) -> None:
+    def check(self, index: OccupancyIndex, state: list[CountState]) -> None:
         assert len(state) == len(index.queries)
         assert all(one.count >= 0 for one in state)
         assert all(one.open is not None and one.open.start == one.sent.start for one in state if one.sent is not None)
 
-    def counters(self, index: OccupancyIndex, state: list[Counted]) -> Mapping[str, int]:
+    def counters(self, index: OccupancyIndex, state: list[CountState]) -> Mapping[str, int]:
         return {"intervals_open": sum(one.open is not None for one in state)}
 
 
-def _interval(arrays: Mapping[str, npt.NDArray[Any]], name: str) -> Interval | None:
+def _interval(arrays: Mapping[str, npt.NDArray[Any]], name: str) -> CountInterval | None:
     if name not in arrays:
         return None
     start, extreme = arrays[name].tolist()
     began = [(*codes, *places) for codes, places in zip(arrays[f"{name} codes"].tolist(), arrays[f"{name} places"].tolist(), strict=True)]
-    return Interval(start, extreme, began)
+    return CountInterval(start, extreme, began)
 
 
 def _given(batch: Batch, queries: int) -> list[Columns]:
@@ -298,7 +298,7 @@ def _given(batch: Batch, queries: int) -> list[Columns]:
     return [_taken(columns, order[low:high]) for low, high in pairwise(starts.tolist())]
 
 
-def _advanced(q: int, specification: OccupancySpecification, state: Counted, columns: Columns, now: int) -> Facts:
+def _advanced(q: int, specification: OccupancySpecification, state: CountState, columns: Columns, now: int) -> Facts:
     """The query's changes when all instants up to `now` are decided."""
     rows = _columns([state.waiting, columns])
     decided = rows["t"] <= now
@@ -313,9 +313,9 @@ def _advanced(q: int, specification: OccupancySpecification, state: Counted, col
     )
     facts: Facts = []
 
-    def interval(start: int, extreme: int) -> Interval:
+    def interval(start: int, extreme: int) -> CountInterval:
         began = before.began if before is not None and before.start == start else _began(rows, start, at_least)
-        return Interval(start, extreme, began)
+        return CountInterval(start, extreme, began)
 
     sent = state.sent
     for a, b, c in zip(starts.tolist(), ends.tolist(), extremes.tolist(), strict=True):

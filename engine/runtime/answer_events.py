@@ -48,7 +48,7 @@ class AnswerEvents:
 
     def __init__(self, feed: Feed, sources: Sequence[Source], specifications: Mapping[str, Any], *, per_entity: bool) -> None:
         self.feed = feed
-        self.sources = [_Heard(source, specifications[source.query], per_entity) for source in sources]
+        self.sources = [_SourceAnswers(source, specifications[source.query], per_entity) for source in sources]
         self._waiting = _WAITING.empty_table()
 
     def take_answers(self, changes: pa.Table) -> None:
@@ -94,7 +94,7 @@ class AnswerEvents:
             source.open = table_from(parts[f"open {source.source.event}"])
 
 
-class _Heard:
+class _SourceAnswers:
     """The answers of one source. For a query that asserts an interval again when it ends, the
     starts of open intervals are kept."""
 

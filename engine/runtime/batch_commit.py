@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from engine.runtime.derived import GraphEvaluator
 from engine.runtime.evaluator import Outcome
-from engine.runtime.store import Commit, Head, Stopped
+from engine.runtime.store import Commit, Head, StoppedQuery
 
 
 def batch_commit(
@@ -21,7 +21,7 @@ def batch_commit(
     since_last: float,
     *,
     whole: bool,
-    stopped: tuple[Stopped, ...],
+    stopped: tuple[StoppedQuery, ...],
 ) -> Commit:
     """`changes` are those of `outcomes`, as the store has prepared them.
 

@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 
 from engine.model.messages import Message
 from engine.operator import RegisteredQuery
-from engine.runtime.store import Stopped
+from engine.runtime.store import StoppedQuery
 
 Attempt = Callable[[Sequence[RegisteredQuery]], str | None]
 """Evaluates some queries alone; why that fails, or null when it does not. May raise
 QueryStopped."""
 
 
-def failing_queries(suspects: Sequence[RegisteredQuery], attempt: Attempt) -> list[Stopped]:
+def failing_queries(suspects: Sequence[RegisteredQuery], attempt: Attempt) -> list[StoppedQuery]:
     """Those of `suspects` that fail without any other query; all of them when it takes several at
     once, none when it does not fail again.
 
@@ -27,4 +27,4 @@ def failing_queries(suspects: Sequence[RegisteredQuery], attempt: Attempt) -> li
         found = failing_queries(suspects[:half], attempt) + failing_queries(suspects[half:], attempt)
         if found:
             return found
-    return [Stopped(query.key, Message("its evaluation failed ({failure})", failure=failure)) for query in suspects]
+    return [StoppedQuery(query.key, Message("its evaluation failed ({failure})", failure=failure)) for query in suspects]

@@ -26,6 +26,7 @@ import pyarrow.compute as pc
 from engine.derive import Source, with_answers
 from engine.model.batch import CLOCK, EVENT, SEQ, TIME, Batch, EntityDictionary
 from engine.model.changes import ANSWERS, DERIVED_SEQ, answers
+from engine.model.clock import watermark_at
 from engine.model.events import HEARTBEAT, row_schema, stamped_schema
 from engine.model.feed import Feed
 from engine.operator import Delivery, RegisteredQuery
@@ -116,7 +117,7 @@ class _Rows:
         if rows.num_rows:
             self.reached = reached(rows, self.reached)
         if self.reached is not None:
-            self._release(rows, self.reached - self.feed.lateness)
+            self._release(rows, watermark_at(self.reached, self.feed.lateness))
 
     def release_up_to(self, watermark: int) -> None:
         """The end of the input: no row is to come."""
@@ -293,11 +294,11 @@ class GraphEvaluator:
         """All of it in this process."""
         return cls.start(feed, queries, lambda plain: Evaluator.start(feed, plain, partitions))
 
-    def beside(self, queries: Sequence[RegisteredQuery]) -> GraphEvaluator:
+    def side_evaluator(self, queries: Sequence[RegisteredQuery]) -> GraphEvaluator:
         """As Evaluator.beside. It evaluates again what `queries` derive from, and states
         what they themselves find."""
         together = with_upstream(queries, self.queries)
-        return GraphEvaluator(self.feed, self.base.beside(_plain(together)), together, {query.key for query in queries})
+        return GraphEvaluator(self.feed, self.base.side_evaluator(_plain(together)), together, {query.key for query in queries})
 
     def skip_to(self, position: int) -> None:
         self.base.skip_to(position)

@@ -21,6 +21,7 @@ from numba import njit
 
 from engine.model.batch import CLOCK, ENTITY, SEQ, TIME
 from engine.model.changes import ANSWERS, answers
+from engine.model.clock import watermark_at
 from engine.model.events import stamped_schema
 from engine.model.feed import Feed
 from engine.operator import ROUTE, RegisteredQuery, relational_partitions
@@ -78,7 +79,7 @@ class Evaluator:
         keyed = [KeyedPartition(feed, plan.partitioned) for _ in every]
         return cls(feed, plan, keyed, [RelationalPartition(plan.partitioned) for _ in every], Broadcast.start(feed, plan.broadcast))
 
-    def beside(self, queries: Sequence[RegisteredQuery]) -> Evaluator:
+    def side_evaluator(self, queries: Sequence[RegisteredQuery]) -> Evaluator:
         """An evaluator before any row that reads history for `queries`, to be joined to this one by
         `register`; may run in another thread.
 
@@ -97,7 +98,7 @@ class Evaluator:
     @property
     def watermark(self) -> int | None:
         """The greatest `t` so far minus the lateness; null before any row."""
-        return None if self._reached is None else self._reached - self.feed.lateness
+        return None if self._reached is None else watermark_at(self._reached, self.feed.lateness)
 
     @property
     def queries(self) -> list[RegisteredQuery]:
@@ -187,7 +188,9 @@ class Evaluator:
         broadcast: Broadcast | None = None
         if caught_up is not None:
             if caught_up._keyed[0].dictionary is not self._keyed[0].dictionary or caught_up.position != self.position:
-                raise ValueError(f"the evaluator to be joined must be made by beside() and be at row {self.position}, not {caught_up.position}")
+                raise ValueError(
+                    f"the evaluator to be joined must be made by side_evaluator() and be at row {self.position}, not {caught_up.position}"
+                )
             # Queries that `caught_up` evaluated only because others derive from them continue here.
             own_keys = {query.key for query in self.queries}
             if any(query.key in own_keys for query in caught_up.queries):

@@ -28,6 +28,7 @@ from pyspark.sql import SparkSession
 
 from engine.model.batch import SEQ
 from engine.model.changes import ANSWERS, answers
+from engine.model.clock import watermark_at
 from engine.model.events import stamped_schema
 from engine.model.feed import Feed
 from engine.operator import RegisteredQuery
@@ -37,8 +38,8 @@ from engine.runtime.container import table_from
 from engine.runtime.evaluator import ROUTES, STATE_VERSION, Evaluator, Outcome, check_partitioning, missing_states
 from engine.runtime.executors_tasks import (
     INLINE_BYTES,
+    BatchWork,
     Message,
-    Work,
     first_stage,
     keys_named,
     pieces_of,
@@ -60,7 +61,7 @@ DUMPS_KEPT = 3
 """The files of the last dumps are kept: a head may name one of them."""
 
 
-class Plans:
+class PlanCache:
     """The last plan of a job, and its broadcast: workers that have compiled it need not compile it
     again for an evaluator that starts anew with the same queries."""
 
@@ -88,7 +89,7 @@ class ExecutorsEvaluator:
     executors read them from the log.
     """
 
-    def __init__(self, plans: Plans, feed: Feed, log: EventLog, states: StateFiles, queries: Sequence[RegisteredQuery], partitions: int) -> None:
+    def __init__(self, plans: PlanCache, feed: Feed, log: EventLog, states: StateFiles, queries: Sequence[RegisteredQuery], partitions: int) -> None:
         self.plans, self.feed, self.log, self.states, self.partitions = plans, feed, log, states, partitions
         self.tasks = Tasks(plans.spark)
         self.position = -1
@@ -107,7 +108,7 @@ class ExecutorsEvaluator:
 
     @classmethod
     def start(
-        cls, plans: Plans, feed: Feed, log: EventLog, states: StateFiles, queries: Sequence[RegisteredQuery], partitions: int
+        cls, plans: PlanCache, feed: Feed, log: EventLog, states: StateFiles, queries: Sequence[RegisteredQuery], partitions: int
     ) -> ExecutorsEvaluator:
         """Before any row."""
         evaluator = cls(plans, feed, log, states, queries, partitions)
@@ -115,7 +116,9 @@ class ExecutorsEvaluator:
         return evaluator
 
     @classmethod
-    def load(cls, plans: Plans, feed: Feed, log: EventLog, states: StateFiles, queries: Sequence[RegisteredQuery], data: bytes) -> ExecutorsEvaluator:
+    def load(
+        cls, plans: PlanCache, feed: Feed, log: EventLog, states: StateFiles, queries: Sequence[RegisteredQuery], data: bytes
+    ) -> ExecutorsEvaluator:
         """What was dumped. Raises ValueError when the states it names are not whole, or of other
         queries; StoreUnavailable."""
         facts = json.loads(data)
@@ -160,7 +163,7 @@ class ExecutorsEvaluator:
 
     @property
     def watermark(self) -> int | None:
-        return None if self._reached is None else self._reached - self.feed.lateness
+        return None if self._reached is None else watermark_at(self._reached, self.feed.lateness)
 
     # -- rows --------------------------------------------------------------------------------------
 
@@ -198,7 +201,7 @@ class ExecutorsEvaluator:
         found: list[Message] = []
         for rewind in (False, True):
             files, mark = self.states.files, self.states.named(uuid.uuid4().hex)
-            work = Work(place, files, self.snapshot, since, self.state, fresh, after, self.partitions, rewind, mark, dump, self.inline_bytes)
+            work = BatchWork(place, files, self.snapshot, since, self.state, fresh, after, self.partitions, rewind, mark, dump, self.inline_bytes)
             found = self._stages(work)
             self.loads += sum(kind == "loaded" for kind, _, _ in found)
             if not any(kind == "missed" for kind, _, _ in found):
@@ -217,7 +220,7 @@ class ExecutorsEvaluator:
         """The partitions that take rows."""
         return list(range(self.partitions)) if self._plan.partitions_rows else list(self._plan.broadcast.partitions)
 
-    def _stages(self, work: Work) -> list[Message]:
+    def _stages(self, work: BatchWork) -> list[Message]:
         try:
             found = self._tasks(partial(first_stage, self._broadcast, work), {p: p for p in self._busy})
             for message in found:
@@ -263,16 +266,17 @@ class ExecutorsEvaluator:
                 facts = json.loads(payload)
                 processed, duplicates = processed + facts["processed"], duplicates + facts["duplicates"]
                 last_t = max((t for t in (last_t, facts["last_t"]) if t is not None), default=None)
-        return Outcome(pa.concat_tables(changes), pa.concat_tables(late), processed, duplicates, span.max_t - self.feed.lateness), last_t
+        watermark = watermark_at(span.max_t, self.feed.lateness)
+        return Outcome(pa.concat_tables(changes), pa.concat_tables(late), processed, duplicates, watermark), last_t
 
     # -- queries -----------------------------------------------------------------------------------
 
-    def beside(self, queries: Sequence[RegisteredQuery]) -> _Beside:
+    def side_evaluator(self, queries: Sequence[RegisteredQuery]) -> _SideEvaluator:
         """An evaluator that reads history for `queries`, to be joined by `register`. No batch may
         run meanwhile, as for all that reads the states."""
-        return _Beside(self.local(), queries)
+        return _SideEvaluator(self.local(), queries)
 
-    def register(self, queries: Sequence[RegisteredQuery], caught_up: _Beside | None = None) -> None:
+    def register(self, queries: Sequence[RegisteredQuery], caught_up: _SideEvaluator | None = None) -> None:
         """As Evaluator.register."""
         local = self.local() if caught_up is None else caught_up.running
         if local.position != self.position:
@@ -319,7 +323,7 @@ def _dumped(local: Evaluator, name: str, part: Any) -> bytes:
     return dumped
 
 
-class _Beside:
+class _SideEvaluator:
     """A local evaluator of new queries, `side`, and the one it will join: `running`, all of the
     executors' as it stood when this one began.
 
@@ -329,7 +333,7 @@ class _Beside:
     """
 
     def __init__(self, running: Evaluator, queries: Sequence[RegisteredQuery]) -> None:
-        self.running, self.side = running, running.beside(queries)
+        self.running, self.side = running, running.side_evaluator(queries)
 
     @property
     def position(self) -> int:
@@ -350,7 +354,7 @@ class ExecutorsProcessor(FeedProcessor):
     """A FeedProcessor whose batches are evaluated by Spark's workers."""
 
     def __init__(self, spark: SparkSession, *arguments: Any, **options: Any) -> None:
-        self.plans, self.tasks = Plans(spark), Tasks(spark)
+        self.plans, self.tasks = PlanCache(spark), Tasks(spark)
         self._rows_for_answers: float = math.inf
         """So many rows gave four fifths of the answers, lately, that may
         be in the driver at once."""

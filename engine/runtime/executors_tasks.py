@@ -30,6 +30,7 @@ import pyspark
 from engine.failpoints import failpoint
 from engine.model.batch import ENTITY, TIME
 from engine.model.changes import concat
+from engine.model.clock import watermark_at
 from engine.model.events import stamped_schema
 from engine.model.feed import Feed
 from engine.operator import OperatorFailed, QueryStopped
@@ -61,7 +62,7 @@ _Emitted = Mapping[int, Mapping[str, Sequence[pa.RecordBatch]]]
 
 
 @dataclass(frozen=True)
-class Work:
+class BatchWork:
     """What all tasks of one batch do. `before` and `after` name states; `snapshot` are the files of
     the states, by stage and partition.
 
@@ -86,13 +87,13 @@ class Work:
     inline_bytes: int = INLINE_BYTES
 
     @property
-    def place(self) -> str:
-        """The place of the states, for processes that have states of several feeds."""
+    def feed(self) -> str:
+        """Identifies the feed in processes that have states of several."""
         return self.files.title
 
 
 @dataclass(frozen=True)
-class Piece:
+class EmittedRows:
     """Rows that a keyed task emitted in one of its steps for one relational partition: `data`,
     or so many bytes of a file."""
 
@@ -106,18 +107,18 @@ class Piece:
 
 
 @dataclass
-class _Resident:
-    """The states that this process holds, by (place, stage, partition), each with its
-    name; and the plans, by place."""
+class _ResidentStates:
+    """The states that this process holds, by (feed, stage, partition), each with its
+    name; and the plans, by feed."""
 
     states: dict[tuple[str, str, int], tuple[str, Any]] = field(default_factory=dict)
     plans: dict[str, tuple[str, JobPlan]] = field(default_factory=dict)
 
 
-_HERE = _Resident()
+_HERE = _ResidentStates()
 
 
-def first_stage(queries: Queries, work: Work, tasks: Iterable[Sequence[int]]) -> Iterator[Message]:
+def first_stage(queries: Queries, work: BatchWork, tasks: Iterable[Sequence[int]]) -> Iterator[Message]:
     """The keyed stage of the partitions that one executor has, and the queries that they evaluate
     over all rows; with one partition in all the relational stage too."""
     for mine in tasks:
@@ -127,7 +128,7 @@ def first_stage(queries: Queries, work: Work, tasks: Iterable[Sequence[int]]) ->
             yield _fault(fault)
 
 
-def relational(queries: Queries, work: Work, tasks: Iterable[Sequence[tuple[int, Sequence[Piece]]]]) -> Iterator[Message]:
+def relational(queries: Queries, work: BatchWork, tasks: Iterable[Sequence[tuple[int, Sequence[EmittedRows]]]]) -> Iterator[Message]:
     """The relational stage of the partitions that one executor has, each
     with what was emitted for it."""
     for mine in tasks:
@@ -138,7 +139,7 @@ def relational(queries: Queries, work: Work, tasks: Iterable[Sequence[tuple[int,
             yield _fault(fault)
 
 
-def _spilled(work: Work, messages: Iterable[Message]) -> Iterator[Message]:
+def _spilled(work: BatchWork, messages: Iterable[Message]) -> Iterator[Message]:
     """Large messages are spilled to files: two JVMs would take longer to pass them on
     than the evaluation takes."""
     for kind, name, payload in messages:
@@ -159,11 +160,11 @@ def read_spilled(files: Files, messages: Iterable[Message]) -> list[Message]:
     return found
 
 
-def _first_stage(queries: Queries, work: Work, mine: Sequence[int]) -> Iterator[Message]:
+def _first_stage(queries: Queries, work: BatchWork, mine: Sequence[int]) -> Iterator[Message]:
     feed, plan = _planned(queries, work)
     _forget_left_behind(work)
     own = mine if plan.partitions_rows else []
-    found = {p: _taken((work.place, "keyed", p), work) for p in own}
+    found = {p: _taken((work.feed, "keyed", p), work) for p in own}
     lost = [p for p in own if found[p] is None]
     parts = {p: KeyedPartition.load(feed, plan.partitioned, _snapshot(work, f"keyed-{p}")) if p in lost else found[p] for p in own}
     whole = _whole(work, feed, plan, mine)
@@ -182,7 +183,7 @@ def _first_stage(queries: Queries, work: Work, mine: Sequence[int]) -> Iterator[
         if not stepped and not all_rows:
             continue
         rows, of_stepped = shares(work.log.open(), feed, span, stepped, work.partitions, all_rows=all_rows)
-        watermark = span.max_t - feed.lateness
+        watermark = watermark_at(span.max_t, feed.lateness)
         for p, share in zip(stepped, of_stepped, strict=True):
             output = parts[p].take(share, watermark)
             if step >= 0 or work.rewind:
@@ -197,9 +198,9 @@ def _first_stage(queries: Queries, work: Work, mine: Sequence[int]) -> Iterator[
         for p, part in parts.items():
             yield _dumped(work, f"keyed-{p}", part.dump())
         yield from [] if whole is None else _dumped_whole(work, plan, whole.state)
-    _HERE.states |= {(work.place, "keyed", p): (work.after, part) for p, part in parts.items()}
+    _HERE.states |= {(work.feed, "keyed", p): (work.after, part) for p, part in parts.items()}
     if whole is not None:
-        _HERE.states[work.place, "broadcast", mine[0]] = (work.after, whole.state)
+        _HERE.states[work.feed, "broadcast", mine[0]] = (work.after, whole.state)
     new = [output for step, output in outputs if step >= 0]
     yield from _found(admitted if counting else [output.admitted for output in new])
     yield from _asserted([*(output.changes for output in new), *asserted])
@@ -208,26 +209,26 @@ def _first_stage(queries: Queries, work: Work, mine: Sequence[int]) -> Iterator[
         yield from _stepped_relational(queries, work, 0, emitted) if work.partitions == 1 else _emitted(work, emitted)
 
 
-class _Whole(NamedTuple):
+class _BroadcastState(NamedTuple):
     """The queries of an executor over all rows; `is_lost`: they are at the snapshot."""
 
     state: Broadcast
     is_lost: bool
 
 
-def _whole(work: Work, feed: Feed, plan: JobPlan, mine: Sequence[int]) -> _Whole | None:
+def _whole(work: BatchWork, feed: Feed, plan: JobPlan, mine: Sequence[int]) -> _BroadcastState | None:
     """Those of one executor, as a task must go on from; null where its partitions have none."""
     partitions: Partitions = tuple(p for p in plan.broadcast.partitions if p in mine)
-    found: Broadcast | None = _taken((work.place, "broadcast", mine[0]), work)
+    found: Broadcast | None = _taken((work.feed, "broadcast", mine[0]), work)
     if not partitions:
         return None
     if found is not None and found.partitions == partitions:
-        return _Whole(found, False)
+        return _BroadcastState(found, False)
     names = [name for name in work.snapshot if name == ADMISSION or set(partitions_of(name)) & set(partitions)]
-    return _Whole(Broadcast.load(feed, plan.broadcast, partitions, {name: _snapshot(work, name) for name in names}), True)
+    return _BroadcastState(Broadcast.load(feed, plan.broadcast, partitions, {name: _snapshot(work, name) for name in names}), True)
 
 
-def _dumped_whole(work: Work, plan: JobPlan, whole: Broadcast) -> Iterator[Message]:
+def _dumped_whole(work: BatchWork, plan: JobPlan, whole: Broadcast) -> Iterator[Message]:
     """Its state; the gate's and the dictionary's, the same in every process, come from the one
     with the first partition."""
     yield _dumped(work, state_name(whole.partitions), whole.stages.dump())
@@ -302,7 +303,7 @@ def _asserted(changes: Iterable[Mapping[str, pa.Table]]) -> Iterator[Message]:
         yield ("changes", name, table_bytes(concat(tables)))
 
 
-def _emitted(work: Work, emitted: _Emitted) -> Iterator[Message]:
+def _emitted(work: BatchWork, emitted: _Emitted) -> Iterator[Message]:
     """Describes which bytes belong to which partition, with the bytes or with their file."""
     parts: list[bytes] = []
     pieces: list[tuple[int, int, str, int, int]] = []
@@ -325,24 +326,24 @@ def _emitted(work: Work, emitted: _Emitted) -> Iterator[Message]:
     yield ("emitted", "", pack({"file": file, "pieces": pieces}, {"rows": b"".join(parts)}))
 
 
-def pieces_of(payload: bytes) -> list[Piece]:
+def pieces_of(payload: bytes) -> list[EmittedRows]:
     """What a task emitted, as it says."""
     facts, parts = unpack(payload)
     file, rows = facts["file"], parts["rows"]
     return [
-        Piece(step, partition, name, offset, size, file, b"" if file else rows[offset : offset + size])
+        EmittedRows(step, partition, name, offset, size, file, b"" if file else rows[offset : offset + size])
         for step, partition, name, offset, size in facts["pieces"]
     ]
 
 
-def _relational(queries: Queries, work: Work, p: int, pieces: Sequence[Piece]) -> Iterator[Message]:
+def _relational(queries: Queries, work: BatchWork, p: int, pieces: Sequence[EmittedRows]) -> Iterator[Message]:
     emitted: dict[int, dict[str, list[pa.RecordBatch]]] = {}
     for piece, data in zip(pieces, _fetched(work, pieces), strict=True):
         emitted.setdefault(piece.step, {}).setdefault(piece.name, []).extend(table_from(data).combine_chunks().to_batches())
     yield from _stepped_relational(queries, work, p, emitted)
 
 
-def _fetched(work: Work, pieces: Sequence[Piece]) -> list[bytes]:
+def _fetched(work: BatchWork, pieces: Sequence[EmittedRows]) -> list[bytes]:
     """The bytes of each piece."""
     if not any(piece.file for piece in pieces):
         return [piece.data for piece in pieces]
@@ -350,9 +351,9 @@ def _fetched(work: Work, pieces: Sequence[Piece]) -> list[bytes]:
         return list(pool.map(lambda one: work.files.read(one.file, one.offset, one.size) if one.file else one.data, pieces))
 
 
-def _stepped_relational(queries: Queries, work: Work, p: int, emitted: _Emitted) -> Iterator[Message]:
+def _stepped_relational(queries: Queries, work: BatchWork, p: int, emitted: _Emitted) -> Iterator[Message]:
     feed, plan = _planned(queries, work)
-    key = (work.place, "relational", p)
+    key = (work.feed, "relational", p)
     part = _taken(key, work)
     replayed = work.since if work.rewind else ()
     if part is None:
@@ -363,7 +364,7 @@ def _stepped_relational(queries: Queries, work: Work, p: int, emitted: _Emitted)
         yield ("loaded", "", b"")
     asserted = []
     for step, span in enumerate((*replayed, *work.fresh), -len(replayed)):
-        changes = part.take(emitted.get(step, {}), span.max_t - feed.lateness)
+        changes = part.take(emitted.get(step, {}), watermark_at(span.max_t, feed.lateness))
         if step >= 0:
             asserted.append(changes)
     yield from _asserted(asserted)
@@ -372,45 +373,45 @@ def _stepped_relational(queries: Queries, work: Work, p: int, emitted: _Emitted)
     _HERE.states[key] = (work.after, part)
 
 
-def _taken(key: tuple[str, str, int], work: Work) -> Any:
+def _taken(key: tuple[str, str, int], work: BatchWork) -> Any:
     """The state to continue from, if this process has it. It is removed, so that a task that
     fails leaves nothing behind."""
     name, part = _HERE.states.pop(key, ("", None))
     return part if name == work.before and not work.rewind else None
 
 
-def _forget_left_behind(work: Work) -> None:
+def _forget_left_behind(work: BatchWork) -> None:
     """Drops states from which no task will go on: their partition is at another executor by now, or
     its job has no state of that kind any more."""
-    left = [key for key, (name, _) in _HERE.states.items() if key[0] == work.place and name not in (work.before, work.after)]
+    left = [key for key, (name, _) in _HERE.states.items() if key[0] == work.feed and name not in (work.before, work.after)]
     for key in left:
         del _HERE.states[key]
 
 
-def _planned(queries: Queries, work: Work) -> tuple[Feed, JobPlan]:
+def _planned(queries: Queries, work: BatchWork) -> tuple[Feed, JobPlan]:
     """Compiled once in each worker: workers are used again for the batches to come."""
     name, feed, registered, partitions = queries.value
-    if _HERE.plans.get(work.place, ("", {}))[0] != name:
-        _HERE.plans[work.place] = (name, job_plan(registered, feed, partitions))
+    if _HERE.plans.get(work.feed, ("", {}))[0] != name:
+        _HERE.plans[work.feed] = (name, job_plan(registered, feed, partitions))
         # Spark's worker collects garbage after every task: 80 ms with all that is loaded here, 1 ms
         # when that is set aside as permanent.
         gc.collect()
         gc.freeze()
-    return feed, _HERE.plans[work.place][1]
+    return feed, _HERE.plans[work.feed][1]
 
 
-def _snapshot(work: Work, name: str) -> bytes:
+def _snapshot(work: BatchWork, name: str) -> bytes:
     return work.files.read(work.snapshot[name])
 
 
-def _dumped(work: Work, name: str, data: bytes) -> Message:
+def _dumped(work: BatchWork, name: str, data: bytes) -> Message:
     """Writes a state. A concurrent attempt elsewhere writes another file."""
     file = _name(work, name)
     work.files.put_with_retries(file, data)
     return ("dumped", name, file.encode())
 
 
-def _name(work: Work, what: str) -> str:
+def _name(work: BatchWork, what: str) -> str:
     return f"{work.mark}.{what}.{uuid.uuid4().hex}"
 
 

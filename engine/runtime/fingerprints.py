@@ -116,7 +116,7 @@ def _mix_pairs(first, second, pairs, codes):  # type: ignore[no-untyped-def]
 class SeenRows:
     """Fingerprints with their times in a table of open addresses.
 
-    Invariant: at most half of the places are used, so a search always ends. Entries go when
+    Invariant: at most half of the buckets are used, so a search always ends. Entries go when
     `forget_before` rebuilds the table, which it does only when the table has doubled since: adding
     n rows costs O(n) altogether.
     """
@@ -204,12 +204,12 @@ def _insert(first: Any, second: Any, t: Any, table_first: Any, table_second: Any
     mask = len(used) - 1
     added = 0
     for i in range(len(t)):
-        place = np.int64(first[i] & np.uint64(mask))
-        while used[place] and not (table_first[place] == first[i] and table_second[place] == second[i]):
-            place = (place + 1) & mask
-        fresh[i] = not used[place]
+        bucket = np.int64(first[i] & np.uint64(mask))
+        while used[bucket] and not (table_first[bucket] == first[i] and table_second[bucket] == second[i]):
+            bucket = (bucket + 1) & mask
+        fresh[i] = not used[bucket]
         if fresh[i]:
-            used[place] = True
-            table_first[place], table_second[place], table_t[place] = first[i], second[i], t[i]
+            used[bucket] = True
+            table_first[bucket], table_second[bucket], table_t[bucket] = first[i], second[i], t[i]
             added += 1
     return added

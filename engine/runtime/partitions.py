@@ -39,7 +39,7 @@ def keys_of(queries: Sequence[RegisteredQuery]) -> Keys:
 
 
 @dataclass(frozen=True)
-class Running:
+class IndexedOperator:
     """An operator with its index over the queries it evaluates."""
 
     operator: Operator[Any]
@@ -63,7 +63,7 @@ class Running:
         return blake2b(keys.encode(), digest_size=16).hexdigest()
 
 
-Plan = Mapping[Name, Running]
+Plan = Mapping[Name, IndexedOperator]
 """The operators that have queries."""
 
 
@@ -78,7 +78,7 @@ def as_operator_failure(name: Name) -> Iterator[None]:
         raise OperatorFailed(name, f"{type(error).__name__}: {error}") from error
 
 
-def plan_of(queries: Sequence[RegisteredQuery], feed: Feed, partitions: int, before: Plan | None = None) -> dict[Name, Running]:
+def plan_of(queries: Sequence[RegisteredQuery], feed: Feed, partitions: int, before: Plan | None = None) -> dict[Name, IndexedOperator]:
     """The plan for `queries` over so many partitions, made from the one `before` where that has the
     operator; their order inside it is kept.
 
@@ -105,11 +105,11 @@ def operator_of(specification: Any) -> Operator[Any]:
 
 
 def _compiled(
-    name: Name, operator: Operator[Any], queries: Sequence[RegisteredQuery], feed: Feed, partitions: int, before: Running | None
-) -> Running:
+    name: Name, operator: Operator[Any], queries: Sequence[RegisteredQuery], feed: Feed, partitions: int, before: IndexedOperator | None
+) -> IndexedOperator:
     with as_operator_failure(name):
         index = operator.compile(queries, feed) if before is None else operator.recompile(before.index, queries, feed)
-        return Running(operator, tuple(queries), index if partitions == 1 else operator.spread(index, feed, partitions))
+        return IndexedOperator(operator, tuple(queries), index if partitions == 1 else operator.spread(index, feed, partitions))
 
 
 class Admission:
@@ -154,7 +154,7 @@ class _States(ABC):
 
     @staticmethod
     @abstractmethod
-    def _stage(run: Running) -> Stage[Any, Any]:
+    def _stage(run: IndexedOperator) -> Stage[Any, Any]:
         """The operator's stage."""
 
     @staticmethod
@@ -168,7 +168,7 @@ class _States(ABC):
         self.states = {name: self._migrated(name, run, [part for part in parts if name in part.plan]) for name, run in plan.items()}
         self.plan = plan
 
-    def _migrated(self, name: Name, run: Running, parts: Sequence[Self]) -> Any:
+    def _migrated(self, name: Name, run: IndexedOperator, parts: Sequence[Self]) -> Any:
         with as_operator_failure(name):
             if not parts:
                 return self._stage(run).initial(run.index)
@@ -196,7 +196,7 @@ class KeyedStates(_States):
     """The keyed state of every operator, over some entities."""
 
     @staticmethod
-    def _stage(run: Running) -> Stage[Any, Any]:
+    def _stage(run: IndexedOperator) -> Stage[Any, Any]:
         return run.operator.keyed
 
     def step(self, batches: Mapping[Delivery, Batch], watermark: int) -> tuple[dict[Name, pa.Table], dict[Name, pa.RecordBatch]]:
@@ -216,7 +216,7 @@ class RelationalStates(_States):
     """The relational state of every operator that has one, over some routes."""
 
     @staticmethod
-    def _stage(run: Running) -> Stage[Any, Any]:
+    def _stage(run: IndexedOperator) -> Stage[Any, Any]:
         return run.relational
 
     @staticmethod

@@ -30,8 +30,8 @@ from engine.runtime.catch_up import CatchUp
 from engine.runtime.derived import GraphEvaluator, in_graph_order, with_upstream, without_upstream
 from engine.runtime.evaluator import Evaluator, Outcome
 from engine.runtime.snapshots import Snapshot, Snapshots, SnapshotUnusable
-from engine.runtime.store import NOTHING, Commit, Head, QueryKey, Stopped, Store, StoreTooSlow
-from engine.runtime.storing import Storing
+from engine.runtime.store import NOTHING, Commit, Head, QueryKey, StoppedQuery, Store, StoreTooSlow
+from engine.runtime.storing import StoreQueue
 from engine.sources.eventlog import EventLog, MissingRows, Span
 from engine.sources.store import StoreUnavailable
 
@@ -72,7 +72,7 @@ class FeedProcessor:
         self.partitions, self.batch_rows = partitions, batch_rows
         self._batch_lock = threading.RLock()
         self._commit_lock = threading.Lock()
-        self._storing = Storing(storing)
+        self._storing = StoreQueue(storing)
         self._part_since: float | None = None
         self._part_rows = NO_LIMIT
         self._committed_at = time.monotonic()
@@ -86,7 +86,7 @@ class FeedProcessor:
         self.queries: dict[QueryKey, RegisteredQuery] = {query.key: query for query in store.recall(self.head.queries)}
         self._known = dict(self.queries)
         self._keys = tuple(self.queries)
-        self._stopped: list[Stopped] = []
+        self._stopped: list[StoppedQuery] = []
         self._stopped_ever: set[QueryKey] = set()
         self.snapshots.adopt([self.head.snapshot])
         self.evaluator = self._recover()
@@ -103,7 +103,7 @@ class FeedProcessor:
             try:
                 return self._recovered(list(self.queries.values()))
             except QueryStopped as stop:
-                self._give_up(Stopped(stop.key, stop.reason))
+                self._give_up(StoppedQuery(stop.key, stop.reason))
             except OperatorFailed as failure:
                 tries += not self._look_into(failure, None)
                 if tries == TRIES:
@@ -202,7 +202,7 @@ class FeedProcessor:
         self._store_part(outcomes, ends_batch=True)
         self.batches += 1
         self._part_since = None
-        if not self._storing.is_beside:
+        if not self._storing.is_concurrent:
             self._storing.settle()
         return True
 
@@ -223,7 +223,7 @@ class FeedProcessor:
                 return self._evaluate(span)
             except QueryStopped as stop:
                 self._storing.settle()
-                self._give_up(Stopped(stop.key, stop.reason))
+                self._give_up(StoppedQuery(stop.key, stop.reason))
             except OperatorFailed as failure:
                 self._storing.settle()
                 tries += not self._look_into(failure, span)
@@ -316,7 +316,7 @@ class FeedProcessor:
 
     # -- queries that cannot be evaluated ----------------------------------------------------------
 
-    def _give_up(self, *stopped: Stopped) -> None:
+    def _give_up(self, *stopped: StoppedQuery) -> None:
         """Continues without these queries. The stop is stored with the next commit: a repetition
         reaches the same stop, or finds it stored."""
         for one in stopped:
@@ -333,7 +333,7 @@ class FeedProcessor:
         try:
             found = failing_queries(suspects, lambda queries: self._failure(queries, span))
         except QueryStopped as stop:
-            found = [Stopped(stop.key, stop.reason)]
+            found = [StoppedQuery(stop.key, stop.reason)]
         self._give_up(*found)
         return bool(found)
 
@@ -419,14 +419,14 @@ class FeedProcessor:
         try:
             self._read_history(version, wanted, fresh)
         except QueryStopped as stop:
-            self._refuse(Stopped(stop.key, stop.reason))
+            self._refuse(StoppedQuery(stop.key, stop.reason))
         except OperatorFailed as failure:
             with self._batch_lock:
                 self._settle()
                 # The failure may have struck in the middle of the joining.
                 self.evaluator = self._recover()
             if len(fresh) == 1:
-                self._refuse(Stopped(fresh[0].key, Message("its evaluation failed ({failure})", failure=failure)))
+                self._refuse(StoppedQuery(fresh[0].key, Message("its evaluation failed ({failure})", failure=failure)))
                 return
             # Queries that others derive from come first.
             for query in [*(query for query in fresh if not query.sources), *in_graph_order(fresh)]:
@@ -440,7 +440,7 @@ class FeedProcessor:
         """
         with self._batch_lock:
             beside = self.evaluator
-            side = self._at_oldest(beside.beside(fresh))
+            side = self._at_oldest(beside.side_evaluator(fresh))
 
         def still_wanted() -> bool:
             # When a query was stopped meanwhile, the others have begun again from a snapshot.
@@ -472,7 +472,7 @@ class FeedProcessor:
         else:
             self._join(queries, self.head.query_version, side)
 
-    def _refuse(self, *stopped: Stopped) -> None:
+    def _refuse(self, *stopped: StoppedQuery) -> None:
         with self._batch_lock:
             self._settle()
             self._give_up(*stopped)
@@ -492,9 +492,9 @@ class FeedProcessor:
             self._commit(Commit(head, None))
 
 
-def _orphans(queries: Iterable[RegisteredQuery]) -> list[Stopped]:
+def _orphans(queries: Iterable[RegisteredQuery]) -> list[StoppedQuery]:
     """Those that derive from a query that is not among them, and why they cannot go on."""
     return [
-        Stopped(query.key, Message("it derives from {source}, which does not run", source=repr(source.name)))
+        StoppedQuery(query.key, Message("it derives from {source}, which does not run", source=repr(source.name)))
         for query, source in without_upstream(queries)
     ]

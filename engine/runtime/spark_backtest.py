@@ -17,7 +17,7 @@ from engine.model.events import stamped_schema
 from engine.model.feed import Feed
 from engine.operator import RegisteredQuery
 from engine.runtime.evaluator import Evaluator, Outcome, reached
-from engine.runtime.executors import ExecutorsEvaluator, Plans
+from engine.runtime.executors import ExecutorsEvaluator, PlanCache
 from engine.runtime.processor import BATCH_ROWS
 from engine.runtime.snapshots import StateFiles
 from engine.runtime.spark import local_cluster, session
@@ -61,7 +61,7 @@ class SparkEvaluator:
             spark = session("vedette-backtest", cores=1, master=master, extra=extra)
         log = EventLog(folder / "log", "rows")
         log.live.mkdir(parents=True)
-        spread = ExecutorsEvaluator.start(Plans(spark), feed, log, StateFiles(files_of(folder / "state")), queries, partitions)
+        spread = ExecutorsEvaluator.start(PlanCache(spark), feed, log, StateFiles(files_of(folder / "state")), queries, partitions)
         return cls(spark, feed, folder, spread, batch_rows=batch_rows or BATCH_ROWS * executors, own=own)
 
     def process(self, stamped: pa.Table) -> Outcome:

@@ -39,7 +39,7 @@ class Head:
 
 
 @dataclass(frozen=True)
-class Stopped:
+class StoppedQuery:
     """A query that is stopped, and the reason for its owner. This version never runs again."""
 
     key: QueryKey
@@ -61,7 +61,7 @@ class Commit:
     backfill: bool = False
     measures: Mapping[str, Any] = field(default_factory=dict)
     counted: Mapping[str, int] = field(default_factory=dict)
-    stopped: tuple[Stopped, ...] = ()
+    stopped: tuple[StoppedQuery, ...] = ()
 
 
 class Store(Protocol):

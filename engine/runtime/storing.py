@@ -8,7 +8,7 @@ from concurrent.futures import Executor, Future
 from typing import Any
 
 
-class Storing:
+class StoreQueue:
     """What is stored of one feed, in order: each thing after the one before,
     and only if that succeeded.
 
@@ -17,8 +17,8 @@ class Storing:
     """
 
     def __init__(self, executor: Executor | None) -> None:
-        self.is_beside = executor is not None
-        self._executor = executor or _AtOnce()
+        self.is_concurrent = executor is not None
+        self._executor = executor or _ImmediateExecutor()
         self._under_way: list[Future[None]] = []
         self._since = 0.0
 
@@ -49,7 +49,7 @@ class Storing:
         return self._since if any(not one.done() for one in list(self._under_way)) else None
 
 
-class _AtOnce(Executor):
+class _ImmediateExecutor(Executor):
     """Has done what it was given when `submit` returns."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:

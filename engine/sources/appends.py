@@ -36,7 +36,7 @@ class Appended:
 
 
 @dataclass(frozen=True)
-class End:
+class AppendPoint:
     """Where an append begins: the feed's clock there (null in an empty log), and for how many
     milliseconds nothing has been appended."""
 
@@ -44,12 +44,12 @@ class End:
     silent_ms: int
 
 
-Admit = Callable[[pa.Table, End], tuple[pa.Table, Mapping[str, Any]]]
+Admit = Callable[[pa.Table, AppendPoint], tuple[pa.Table, Mapping[str, Any]]]
 """(rows, their position) -> the rows to append, and the note to keep beside them."""
 
 
 @dataclass(frozen=True)
-class Entry:
+class AppendEntry:
     """One append as recorded in its segment: its rows
     `[first_seq, first_seq + rows)`, and the caller's note."""
 
@@ -64,7 +64,7 @@ class Entry:
 
 
 @dataclass
-class Waiting:
+class PendingAppend:
     """An append that has not been committed yet."""
 
     rows: pa.Table
@@ -80,10 +80,10 @@ class Waiting:
 
 
 @dataclass(frozen=True)
-class Admitted:
+class AdmittedAppends:
     """The rows to write for a group of appends, and the result of each."""
 
-    entries: list[Entry]
+    entries: list[AppendEntry]
     rows: list[pa.Table]
     answers: list[Appended]
 
@@ -95,23 +95,23 @@ class Admitted:
         stamper = Stamper(first_seq) if max_t is None else Stamper(first_seq, max_t)
         return stamper.stamp(rows).replace_schema_metadata({ENTRIES: notes_of(self.entries)}), later(max_t, rows)
 
-    def answer(self, group: Sequence[Waiting]) -> None:
+    def answer(self, group: Sequence[PendingAppend]) -> None:
         for waiting, answer in zip(group, self.answers, strict=True):
             waiting.result = answer
 
 
-def entries_of(metadata: Mapping[bytes, bytes]) -> Iterator[Entry]:
+def entries_of(metadata: Mapping[bytes, bytes]) -> Iterator[AppendEntry]:
     """The appends that a segment's metadata lists."""
     for first_seq, rows, key, note in json.loads(metadata.get(ENTRIES, b"[]")):
-        yield Entry(first_seq, rows, key, note)
+        yield AppendEntry(first_seq, rows, key, note)
 
 
-def notes_of(entries: Sequence[Entry]) -> bytes:
+def notes_of(entries: Sequence[AppendEntry]) -> bytes:
     """The same as metadata."""
     return json.dumps([[e.first_seq, e.rows, e.key, e.note] for e in entries], separators=(",", ":")).encode()
 
 
-def group_size(queue: Sequence[Waiting]) -> int:
+def group_size(queue: Sequence[PendingAppend]) -> int:
     """How many of the first waiting appends go into one segment: at least one, all of one
     schema."""
     rows = 0

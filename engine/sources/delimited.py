@@ -21,12 +21,12 @@ from engine.model.events import ARROW_TYPES, CheckedRows, DeadLetter
 from engine.model.feed import ColumnType
 from engine.model.messages import Message
 from engine.sources.csv_records import Block, Record, blocks_of_records, parts_of_block, records_at, records_of
-from engine.sources.files import Columns, Piece, Unreadable, malformed, with_joined
+from engine.sources.files import CheckedChunk, Columns, UnreadableFile, malformed, with_joined
 from engine.sources.lines import UTF8_MARK
 from engine.sources.values import column_of, value_or_text
 
 
-def read_delimited(pieces: Iterator[bytes], columns: Columns, delimiter: str) -> Iterator[Piece]:
+def read_delimited(pieces: Iterator[bytes], columns: Columns, delimiter: str) -> Iterator[CheckedChunk]:
     """The rows of a text that comes in pieces of whole lines, a Piece for each. Raises Unreadable
     when no row of it could be an event."""
     header, _, rest = next(pieces, b"").removeprefix(UTF8_MARK).partition(b"\n")
@@ -41,11 +41,11 @@ def names_of(header: bytes, delimiter: str) -> list[str]:
     try:
         names = [name.strip() for name in next(csv.reader([header.decode().rstrip("\r")], delimiter=delimiter, strict=True), [])]
     except (UnicodeDecodeError, csv.Error) as error:
-        raise Unreadable(Message("The line of column names cannot be read: {error}", error=error)) from error
+        raise UnreadableFile(Message("The line of column names cannot be read: {error}", error=error)) from error
     if not any(names):
-        raise Unreadable(Message("CSV begins with a line of column names."))
+        raise UnreadableFile(Message("CSV begins with a line of column names."))
     if twice := [name for name, count in Counter(names).items() if count > 1]:
-        raise Unreadable(Message("Two columns have the same name: {names}.", names=", ".join(map(repr, twice))[:200]))
+        raise UnreadableFile(Message("Two columns have the same name: {names}.", names=", ".join(map(repr, twice))[:200]))
     return names
 
 
@@ -58,20 +58,20 @@ class _Reader:
         self.wanted = columns.needed(present, names)
         self.kinds = {source: self.feed.types[name] for name, source in reversed(present.items())}
 
-    def read(self, block: Block) -> Piece:
+    def read(self, block: Block) -> CheckedChunk:
         if block.records is None:
             if piece := self._at_once(block):
                 return piece
             if len(parts := parts_of_block(block)) > 1:
-                return Piece.joined([self.read(part) for part in parts], self.feed)
+                return CheckedChunk.joined([self.read(part) for part in parts], self.feed)
         return self._by_record(records_of(block, self.delimiter))
 
-    def _at_once(self, block: Block) -> Piece | None:
+    def _at_once(self, block: Block) -> CheckedChunk | None:
         table = self._typed(block.data)
         if table is None:
             return None
         checked = CheckedRows(table.select(list(self.present.values())).rename_columns(list(self.present)), self.feed)
-        return Piece.of(checked, lambda: self._letters(checked, records_at(block, checked.positions, self.delimiter)), self._ordered(table))
+        return CheckedChunk.of(checked, lambda: self._letters(checked, records_at(block, checked.positions, self.delimiter)), self._ordered(table))
 
     def _typed(self, data: bytes) -> pa.Table | None:
         """The wanted columns of plain records; null when a value does not fit its type, or when
@@ -100,7 +100,7 @@ class _Reader:
             return None
         return None if b"(" in data and _has_nan(table) else with_joined(table, self.present.values())
 
-    def _by_record(self, records: Sequence[Record]) -> Piece:
+    def _by_record(self, records: Sequence[Record]) -> CheckedChunk:
         """The records by Python's reader, each value for itself."""
         good = [one for one in records if one.problem is None and len(one.cells) == len(self.names)]
         at = {name: i for i, name in enumerate(self.names)}
@@ -116,7 +116,7 @@ class _Reader:
             letters = [malformed(one.problem or _fields(len(one.cells), len(self.names)), one.text, one.line) for one in broken]
             return sorted([*letters, *self._letters(checked, [good[at] for at in checked.positions])], key=lambda letter: letter.line or 0)
 
-        return Piece.of(checked, dead, self._ordered(raw), broken=len(broken))
+        return CheckedChunk.of(checked, dead, self._ordered(raw), broken=len(broken))
 
     def _letters(self, checked: CheckedRows, records: Sequence[Record]) -> list[DeadLetter]:
         """Dead letters of the checked rows that are no events, which came in `records`."""

@@ -16,13 +16,13 @@ from engine.model.columns import CLOCK, TIME
 from engine.model.events import DeadLetter, Stamper
 from engine.model.feed import Feed
 from engine.model.untimely import future_letters
-from engine.sources.files import Piece, Unreadable
+from engine.sources.files import CheckedChunk, UnreadableFile
 
 _KEY, _TURN, _MISSING = "$key", "$turn", "$missing"
 Ints = npt.NDArray[np.int64]
 
 
-def by_arrival(pieces: Iterable[Piece]) -> Iterator[pa.Table]:
+def by_arrival(pieces: Iterable[CheckedChunk]) -> Iterator[pa.Table]:
     """The events sorted by the pieces' extra column, equal values in file order, missing ones last.
     Large inputs are sorted on disk.
 
@@ -40,11 +40,11 @@ def by_arrival(pieces: Iterable[Piece]) -> Iterator[pa.Table]:
             rows = piece.rows.append_column(_MISSING, missing).append_column(_KEY, filled)
             schema = schema or rows.schema
             if rows.schema != schema:
-                raise Unreadable("--arrival: the column must hold numbers of one kind, or texts, throughout")
+                raise UnreadableFile("--arrival: the column must hold numbers of one kind, or texts, throughout")
             sort.add(rows)
         # JSON lines have no header: in them a wrong name of a column is found only here.
         if without == read > 0:
-            raise Unreadable("--arrival: no row has a value in this column")
+            raise UnreadableFile("--arrival: no row has a value in this column")
         for table in sort.sorted():
             yield table.drop_columns([_MISSING, _KEY])
 

@@ -29,18 +29,18 @@ from engine.failpoints import failpoint
 from engine.model.columns import CLOCK, SEQ, TIME
 from engine.model.messages import Message
 from engine.sources import compaction
-from engine.sources.appends import Admit, Admitted, Appended, End, Entry, Waiting, entries_of, group_size, later
+from engine.sources.appends import Admit, AdmittedAppends, Appended, AppendEntry, AppendPoint, PendingAppend, entries_of, group_size, later
 from engine.sources.buckets import write_rows
 from engine.sources.segment_rows import joined, segment_parts, segment_rows
-from engine.sources.segment_times import LEAST_T, Wanted, first_t_of, matching, parts_in_order, reaching
-from engine.sources.segments import Gap, LogDamaged, Segment, list_segments, newest_segment, publish, segments_beyond, without_overlaps
+from engine.sources.segment_times import LEAST_T, TailRequest, first_t_of, matching, parts_in_order, reaching
+from engine.sources.segments import LogDamaged, Segment, SegmentGap, list_segments, newest_segment, publish, segments_beyond, without_overlaps
 
 TICK_NS = 50_000_000
 LISTINGS = 50
 """How often a listing is retried when files changed meanwhile."""
 
 
-class Dropped(RuntimeError):
+class RowsDropped(RuntimeError):
     """Rows were deleted (retention) before they could be read."""
 
 
@@ -76,7 +76,7 @@ class EventLog:
     def __init__(self, root: Path | str, feed: str) -> None:
         self.folder = Path(root) / feed
         self.live, self.history, self.tmp = (self.folder / name for name in ("live", "history", "tmp"))
-        self._queue: list[Waiting] = []
+        self._queue: list[PendingAppend] = []
         self._queue_lock = threading.Lock()
         self._turn = threading.Lock()
 
@@ -93,7 +93,7 @@ class EventLog:
         there is their clock known. Raises OSError: then the rows may be in the log or not; a retry
         with the same key is safe.
         """
-        waiting = Waiting(rows, key, admit or (lambda rows, end: (rows, note or {})), since)
+        waiting = PendingAppend(rows, key, admit or (lambda rows, end: (rows, note or {})), since)
         with self._queue_lock:
             self._queue.append(waiting)
         with self._turn:
@@ -127,24 +127,24 @@ class EventLog:
             self._sweep()
             yield
 
-    def _commit(self, group: Sequence[Waiting]) -> None:
+    def _commit(self, group: Sequence[PendingAppend]) -> None:
         """One segment of the group's rows."""
         newest = self._newest()
         next_seq, max_t = _end(newest)
         mtime_ns = _later_than(newest)
-        end = End(max_t, 0 if newest is None else max(0, (time.time_ns() - _mtime_ns(newest)) // 1_000_000))
+        end = AppendPoint(max_t, 0 if newest is None else max(0, (time.time_ns() - _mtime_ns(newest)) // 1_000_000))
         admitted = self._admitted(group, next_seq, end)
         if admitted.entries:
             self._write(admitted, max_t, mtime_ns)
         admitted.answer(group)
 
-    def _admitted(self, group: Sequence[Waiting], next_seq: int, end: End) -> Admitted:
+    def _admitted(self, group: Sequence[PendingAppend], next_seq: int, end: AppendPoint) -> AdmittedAppends:
         """The result of the group at row `next_seq`; nothing is written yet."""
         known: dict[str, Appended] = {}
         if any(waiting.key is not None for waiting in group):
             since = min(waiting.since for waiting in group if waiting.key is not None)
             known = {entry.key: entry.appended for entry in self.entries(since) if entry.key is not None}
-        entries: list[Entry] = []
+        entries: list[AppendEntry] = []
         answers: list[Appended] = []
         fresh: list[pa.Table] = []
         for waiting in group:
@@ -153,18 +153,18 @@ class EventLog:
                 answers.append(replace(before, repeated=True))
                 continue
             rows, note = waiting.admit(waiting.rows, end)
-            entry = Entry(next_seq, rows.num_rows, waiting.key, note)
+            entry = AppendEntry(next_seq, rows.num_rows, waiting.key, note)
             answers.append(entry.appended)
             if entry.rows:
                 entries.append(entry)
                 fresh.append(rows.replace_schema_metadata(None))
                 next_seq += entry.rows
-                end = End(later(end.clock, rows), 0)
+                end = AppendPoint(later(end.clock, rows), 0)
                 if waiting.key is not None:
                     known[waiting.key] = entry.appended
-        return Admitted(entries, fresh, answers)
+        return AdmittedAppends(entries, fresh, answers)
 
-    def _write(self, admitted: Admitted, max_t: int | None, mtime_ns: int) -> None:
+    def _write(self, admitted: AdmittedAppends, max_t: int | None, mtime_ns: int) -> None:
         stamped, reached = admitted.stamped(max_t)
         name = Segment.name(admitted.entries[0].first_seq, stamped.num_rows, reached)
 
@@ -245,7 +245,7 @@ class EventLog:
                 return first_t_of(kept[0]) if kept else None
             except FileNotFoundError:
                 continue
-        raise Dropped("the log was reorganised faster than it could be read")
+        raise RowsDropped("the log was reorganised faster than it could be read")
 
     def _newest(self) -> Segment | None:
         # Live before history, as in `segments`: segments that compaction moves meanwhile are then
@@ -283,7 +283,7 @@ class EventLog:
 
     def _beyond(self, seq: int) -> list[Segment]:
         """The segments that end beyond row `seq`, in order, without gaps."""
-        with suppress(Gap):
+        with suppress(SegmentGap):
             live = without_overlaps(segments_beyond(self.live, seq))
             # The usual answers are in the names of live segments; history is listed only when
             # something is not among them.
@@ -314,7 +314,7 @@ class EventLog:
                 # there. Never the other way round.
                 live = list_segments(self.live)
                 return without_overlaps([*live, *list_segments(self.history)])
-            except Gap:
+            except SegmentGap:
                 if attempt == LISTINGS - 1:
                     raise
                 time.sleep(0.01)
@@ -370,7 +370,7 @@ class EventLog:
             if not segments:
                 return
             if started and segments[0].first_seq > position:
-                raise Dropped(f"rows {position} to {segments[0].first_seq - 1} were dropped while they were being read")
+                raise RowsDropped(f"rows {position} to {segments[0].first_seq - 1} were dropped while they were being read")
             try:
                 for segment in segments:
                     for piece in segment_rows(segment, max(position, segment.first_seq), stop, columns):
@@ -396,7 +396,7 @@ class EventLog:
         either, that began when whatever is of the span would have been late. Needs the memory of
         the answer and of one row group. The table has no columns when the log is empty.
         """
-        wanted = Wanted(from_t, to_t, lateness, columns, None if entities is None else pa.array(entities, pa.string()))
+        wanted = TailRequest(from_t, to_t, lateness, columns, None if entities is None else pa.array(entities, pa.string()))
         for _ in range(LISTINGS):
             segments = self.segments()
             try:
@@ -406,7 +406,7 @@ class EventLog:
                 continue
             full = [table for table in parts if table.num_rows] or parts[:1]
             return pa.concat_tables(full, promote_options="permissive") if full else pa.table({})
-        raise Dropped("the log was reorganised faster than it could be read")
+        raise RowsDropped("the log was reorganised faster than it could be read")
 
     def numbers_of(self, from_t: int, to_t: int, lateness: int) -> Span:
         """Rows among which are all that are on time and in `[from_t, to_t)`: `max_t` is the clock
@@ -426,7 +426,7 @@ class EventLog:
         inside = [p.next_seq for p in parts_in_order(closing) if p.clock < to_t + lateness]
         return Span(first, max(first, inside[-1] if inside else closing.first_seq), closing.max_t)
 
-    def entries(self, from_seq: int = 0) -> Iterator[Entry]:
+    def entries(self, from_seq: int = 0) -> Iterator[AppendEntry]:
         """The appends of live segments that end beyond `from_seq`, in order, with heartbeats.
 
         Raises LogDamaged, and FileNotFoundError for compacted ones (the caller prevents that).
@@ -434,7 +434,7 @@ class EventLog:
         for segment in self._live_beyond(from_seq):
             yield from self._entries_of(segment)
 
-    def _entries_of(self, segment: Segment) -> list[Entry]:
+    def _entries_of(self, segment: Segment) -> list[AppendEntry]:
         with segment.opened() as file:
             return list(entries_of(file.schema_arrow.metadata or {}))
 

@@ -22,34 +22,34 @@ import pyarrow as pa
 
 from engine.model.events import CheckedRows, DeadLetter
 from engine.model.messages import Message
-from engine.sources.files import COMPRESSIONS, JSON_LINES, PARQUET, TSV, Columns, Piece, Unreadable, format_of, with_joined, zstd_stream
+from engine.sources.files import COMPRESSIONS, JSON_LINES, PARQUET, TSV, CheckedChunk, Columns, UnreadableFile, format_of, with_joined, zstd_stream
 from engine.sources.lines import blocks, blocks_of_lines
 
 PARQUET_ROWS = 131_072
 EMPTY = Message("the file is empty (zero bytes); a file without events still has a header or a first line")
 
 
-def read_files(paths: Sequence[Path], columns: Columns) -> Iterator[Piece]:
+def read_files(paths: Sequence[Path], columns: Columns) -> Iterator[CheckedChunk]:
     """The rows of all files. Raises Unreadable with the file's name."""
     for path in paths:
         try:
             for piece in read_file(path, columns):
                 yield replace(piece, dead=partial(_dead_of, path, piece))
-        except Unreadable as error:
-            raise Unreadable(f"{path}: {error}") from error
+        except UnreadableFile as error:
+            raise UnreadableFile(f"{path}: {error}") from error
         except OSError as error:
-            raise Unreadable(f"{path}: {error}") from error
+            raise UnreadableFile(f"{path}: {error}") from error
 
 
-def _dead_of(path: Path, piece: Piece) -> list[DeadLetter]:
+def _dead_of(path: Path, piece: CheckedChunk) -> list[DeadLetter]:
     return [replace(letter, source=path.name) for letter in piece.dead()]
 
 
-def read_file(path: Path, columns: Columns, rows: int | None = None) -> Iterator[Piece]:
+def read_file(path: Path, columns: Columns, rows: int | None = None) -> Iterator[CheckedChunk]:
     """The rows of a file in pieces; with `rows`, each has exactly this many rows, or lines after
     the header. Raises Unreadable, OSError."""
     if path.stat().st_size == 0:
-        raise Unreadable(EMPTY)
+        raise UnreadableFile(EMPTY)
     kind = format_of(path)
     try:
         if kind == PARQUET:
@@ -65,12 +65,12 @@ def read_file(path: Path, columns: Columns, rows: int | None = None) -> Iterator
         if isinstance(error, OSError) and error.errno is not None:
             raise
         first = (str(error) or type(error).__name__).splitlines()[0]
-        raise Unreadable(Message("the file cannot be read to its end: {error}", error=first)) from error
+        raise UnreadableFile(Message("the file cannot be read to its end: {error}", error=first)) from error
     if kind == JSON_LINES and not found:
-        raise Unreadable(EMPTY)
+        raise UnreadableFile(EMPTY)
 
 
-def read_text(stream: BinaryIO, kind: str, columns: Columns, rows: int | None = None) -> Iterator[Piece]:
+def read_text(stream: BinaryIO, kind: str, columns: Columns, rows: int | None = None) -> Iterator[CheckedChunk]:
     """The rows of a text in one of the formats CSV, TSV and JSON_LINES. Raises Unreadable,
     and what the stream raises."""
     if kind == JSON_LINES:
@@ -93,18 +93,18 @@ def open_text(path: Path) -> BinaryIO:
     return path.open("rb")
 
 
-def _read_parquet(path: Path, columns: Columns, rows: int | None) -> Iterator[Piece]:
+def _read_parquet(path: Path, columns: Columns, rows: int | None) -> Iterator[CheckedChunk]:
     import pyarrow.parquet as pq
 
     with _opened(path, mapped=rows is None) as raw, pq.ParquetFile(raw, pre_buffer=False) as file:
         names = file.schema_arrow.names
         if twice := [name for name, count in Counter(names).items() if count > 1]:
-            raise Unreadable(Message("Two columns have the same name: {names}.", names=", ".join(map(repr, twice))[:200]))
+            raise UnreadableFile(Message("Two columns have the same name: {names}.", names=", ".join(map(repr, twice))[:200]))
         present = columns.present(names)
         for batch in file.iter_batches(rows or PARQUET_ROWS, columns=columns.needed(present, names)):
             table = with_joined(pa.Table.from_batches([batch]), present.values())
             checked = CheckedRows(table.select(list(present.values())).rename_columns(list(present)), columns.feed)
-            yield Piece.of(checked, checked.dead, None if columns.extra is None else table.column(columns.extra))
+            yield CheckedChunk.of(checked, checked.dead, None if columns.extra is None else table.column(columns.extra))
 
 
 def _opened(path: Path, *, mapped: bool) -> pa.NativeFile:

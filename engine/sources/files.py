@@ -38,7 +38,7 @@ def zstd_stream(path: Path) -> BinaryIO:
     return cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, pa.CompressedInputStream(pa.OSFile(str(path)), "zstd"))))
 
 
-class Unreadable(ValueError):
+class UnreadableFile(ValueError):
     """A file that cannot be read as events; the text names it and the remedy."""
 
 
@@ -58,9 +58,9 @@ class Columns:
     def __post_init__(self) -> None:
         for name in self.renamed:
             if name not in self.feed.types:
-                raise Unreadable(f"--map: {unknown_name(name, self.feed.types, what=Message('column of the feed'))}")
+                raise UnreadableFile(f"--map: {unknown_name(name, self.feed.types, what=Message('column of the feed'))}")
             if PLUS in self.renamed[name] and self.feed.types[name] is not ColumnType.STRING:
-                raise Unreadable(
+                raise UnreadableFile(
                     f"--map: {self.renamed[name]!r}: only columns of text can be joined, and {name!r} is of type {self.feed.types[name]}"
                 )
 
@@ -79,9 +79,9 @@ class Columns:
             for source in parts_of(self.sources[name], names):
                 if source not in names:
                     hint = "" if name in self.renamed else f"; name the one to be read as it with --map {name}=..."
-                    raise Unreadable(f"{unknown_name(source, names, what=Message('column'))}{hint}")
+                    raise UnreadableFile(f"{unknown_name(source, names, what=Message('column'))}{hint}")
         if self.extra is not None and self.extra not in names:
-            raise Unreadable(unknown_name(self.extra, names, what=Message("column")))
+            raise UnreadableFile(unknown_name(self.extra, names, what=Message("column")))
         return {name: source for name, source in self.sources.items() if all(part in names for part in parts_of(source, names))}
 
     def needed(self, present: Mapping[str, str], names: Sequence[str]) -> list[str]:
@@ -104,7 +104,7 @@ def with_joined(table: pa.Table, sources: Iterable[str]) -> pa.Table:
 
 
 @dataclass(frozen=True)
-class Piece:
+class CheckedChunk:
     """Some rows of a file: the events among them and, when there was an extra column, its values
     for them; and the refused ones."""
 
@@ -114,7 +114,7 @@ class Piece:
     extra: pa.ChunkedArray | None = None
 
     @classmethod
-    def of(cls, checked: CheckedRows, dead: Callable[[], list[DeadLetter]], extra: pa.ChunkedArray | None = None, *, broken: int = 0) -> Piece:
+    def of(cls, checked: CheckedRows, dead: Callable[[], list[DeadLetter]], extra: pa.ChunkedArray | None = None, *, broken: int = 0) -> CheckedChunk:
         """Checked rows, with all values of the extra column, and as many
         `broken` ones that are none."""
         if extra is not None and checked.dead_count:
@@ -122,7 +122,7 @@ class Piece:
         return cls(checked.good(), checked.table.num_rows + broken, dead, extra)
 
     @classmethod
-    def joined(cls, pieces: Sequence[Piece], feed: Feed) -> Piece:
+    def joined(cls, pieces: Sequence[CheckedChunk], feed: Feed) -> CheckedChunk:
         """All rows of the pieces, in their order."""
         return cls(
             pa.concat_tables([row_schema(feed).empty_table(), *(piece.rows for piece in pieces)]),
@@ -158,13 +158,13 @@ def find_files(path: Path) -> list[Path]:
     a document about the data.
     """
     if not path.exists():
-        raise Unreadable(f"{path}: there is no such file or folder")
+        raise UnreadableFile(f"{path}: there is no such file or folder")
     if path.is_file():
         format_of(path)
         return [path]
     files = sorted(one for one in path.rglob("*") if one.is_file() and _belongs(one))
     if not files:
-        raise Unreadable(f"{path}: the folder holds no file of events ({', '.join(FORMATS)})")
+        raise UnreadableFile(f"{path}: the folder holds no file of events ({', '.join(FORMATS)})")
     return files
 
 
@@ -177,7 +177,7 @@ def format_of(path: Path) -> str:
     name = _format(path)
     if name is None:
         kinds = f"{', '.join(FORMATS)}, with {' or '.join(COMPRESSIONS)} if compressed"
-        raise Unreadable(Message("{name}: unknown kind of file; the name must end in one of {kinds}", name=path.name, kinds=kinds))
+        raise UnreadableFile(Message("{name}: unknown kind of file; the name must end in one of {kinds}", name=path.name, kinds=kinds))
     return name
 
 

@@ -17,7 +17,7 @@ import pyarrow.json as pj
 from engine.model.events import ARROW_TYPES, CheckedRows, DeadLetter
 from engine.model.feed import ColumnType
 from engine.model.messages import Message, message_of
-from engine.sources.files import JOINT, PLUS, Columns, Piece, Unreadable, malformed
+from engine.sources.files import JOINT, PLUS, CheckedChunk, Columns, UnreadableFile, malformed
 from engine.sources.lines import LINE_BYTES, TOO_LONG, UTF8_MARK, has_longer_line, parts_of
 from engine.sources.values import Cell, column_of, value_or_text
 
@@ -33,7 +33,7 @@ _INFINITY = re.compile(rb"[:\s,\[-]Inf")
 """Arrow knows more names for it than Python."""
 
 
-def read_json_lines(pieces: Iterator[bytes], columns: Columns) -> Iterator[Piece]:
+def read_json_lines(pieces: Iterator[bytes], columns: Columns) -> Iterator[CheckedChunk]:
     """The rows of a text that comes in pieces of whole lines, a Piece for each. Keys the feed
     does not declare are ignored.
 
@@ -42,7 +42,7 @@ def read_json_lines(pieces: Iterator[bytes], columns: Columns) -> Iterator[Piece
     reader, line = _Reader(columns), 1
     for block in _without_mark(pieces):
         if line == 1 and _LIST.match(block):
-            raise Unreadable(Message("this is a JSON list; write one object per line, as jq -c '.[]' does"))
+            raise UnreadableFile(Message("this is a JSON list; write one object per line, as jq -c '.[]' does"))
         yield reader.read(block, line)
         line += block.count(b"\n")
 
@@ -64,16 +64,16 @@ class _Reader:
         # The type of the column of arrival is the file's own affair.
         self.is_plain = (columns.extra is None or columns.extra in self.kinds) and not any(PLUS in source for source in self.kinds)
 
-    def read(self, block: bytes, line: int) -> Piece:
+    def read(self, block: bytes, line: int) -> CheckedChunk:
         if piece := self._at_once(block, line):
             return piece
         parts = list(parts_of(block, np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n")) + 1))
         if len(parts) == 1:
             return self._by_line(block, line)
         lines = accumulate((part.count(b"\n") for part in parts), initial=line)
-        return Piece.joined([self.read(part, first) for part, first in zip(parts, lines, strict=False)], self.feed)
+        return CheckedChunk.joined([self.read(part, first) for part, first in zip(parts, lines, strict=False)], self.feed)
 
-    def _at_once(self, block: bytes, line: int) -> Piece | None:
+    def _at_once(self, block: bytes, line: int) -> CheckedChunk | None:
         table = self._typed(block) if self.is_plain and _is_plain(block) else None
         if table is None:
             return None
@@ -84,7 +84,7 @@ class _Reader:
             lines = block.split(b"\n")
             return [checked.letter(at, json.loads(lines[at]), line + at) for at in checked.positions]
 
-        return Piece.of(checked, dead, None if self.columns.extra is None else table.column(self.columns.extra))
+        return CheckedChunk.of(checked, dead, None if self.columns.extra is None else table.column(self.columns.extra))
 
     def _typed(self, block: bytes) -> pa.Table | None:
         """The block's rows, one for each line; null when they have to be read one by one."""
@@ -108,7 +108,7 @@ class _Reader:
             return set()
         return {source for source, kind in self.kinds.items() if kind is ColumnType.STRING and type(first.get(source)) is int}
 
-    def _by_line(self, block: bytes, first: int) -> Piece:
+    def _by_line(self, block: bytes, first: int) -> CheckedChunk:
         rows: list[dict[str, Any]] = []
         lines: list[int] = []
         letters: list[DeadLetter] = []
@@ -126,10 +126,10 @@ class _Reader:
             refused = [checked.letter(at, rows[at], lines[at]) for at in checked.positions]
             return sorted([*letters, *refused], key=lambda letter: letter.line or 0)
 
-        return Piece.of(checked, dead, extra, broken=len(letters))
+        return CheckedChunk.of(checked, dead, extra, broken=len(letters))
 
 
-def piece_of_objects(rows: Sequence[Mapping[str, Any]], columns: Columns) -> Piece:
+def piece_of_objects(rows: Sequence[Mapping[str, Any]], columns: Columns) -> CheckedChunk:
     """Rows that were objects of JSON, or of another form whose values are Cells."""
     checked = _checked(rows, columns)
     kinds = columns.feed.types
@@ -137,7 +137,7 @@ def piece_of_objects(rows: Sequence[Mapping[str, Any]], columns: Columns) -> Pie
     def shown(row: Mapping[str, Any]) -> dict[str, Any]:
         return {name: value_or_text(value, kinds[name]) if type(value) is Cell and name in kinds else value for name, value in row.items()}
 
-    return Piece.of(checked, lambda: [checked.letter(at, shown(rows[at])) for at in checked.positions])
+    return CheckedChunk.of(checked, lambda: [checked.letter(at, shown(rows[at])) for at in checked.positions])
 
 
 def _checked(rows: Sequence[Mapping[str, Any]], columns: Columns) -> CheckedRows:

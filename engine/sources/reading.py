@@ -22,7 +22,7 @@ from engine.model.faults import Faults, Refused, unknown_name
 from engine.model.feed import CORE_TYPES, ColumnType, Crs, Feed, TimeUnit
 from engine.model.messages import Message, untranslated
 from engine.sources.files import JOINT
-from engine.sources.formats import Kind, Layout
+from engine.sources.formats import FileFormat, Layout
 from engine.sources.places import FORMS, IN_ONE, NUMBERS, SCALED, WKB, WKT, is_bytes, places_in, texts_of
 
 Bools = npt.NDArray[np.bool_]
@@ -108,7 +108,7 @@ def reading_of(document: Mapping[str, Any]) -> Reading:
     """The mapping of a document, checked as far as possible without the file.
     Raises Refused with all faults."""
     faults = Faults()
-    known = Reading(Layout(Kind.CSV)).to_json()
+    known = Reading(Layout(FileFormat.CSV)).to_json()
     for key in document:
         if key not in known:
             faults.note(f"/{key}", unknown_name(str(key), known, what=Message("key")))
@@ -126,7 +126,9 @@ def reading_of(document: Mapping[str, Any]) -> Reading:
     _check_words(texts, faults)
     if faults:
         raise Refused(faults)
-    layout = Layout(Kind(texts.pop("kind")), texts.pop("encoding"), texts.pop("delimiter"), bool(document.get("header", True)), texts.pop("sheet"))
+    layout = Layout(
+        FileFormat(texts.pop("kind")), texts.pop("encoding"), texts.pop("delimiter"), bool(document.get("header", True)), texts.pop("sheet")
+    )
     return Reading(layout, tuple(lists["time"]), tuple(lists["entity"]), attributes=attributes, **texts)
 
 
@@ -150,8 +152,8 @@ def _attributes(documents: Any, faults: Faults) -> tuple[Attribute, ...]:
 
 
 def _check_words(texts: Mapping[str, str], faults: Faults) -> None:
-    if texts["kind"] not in list(Kind):
-        faults.note("/kind", Message("must be one of: {known}", known=", ".join(Kind)))
+    if texts["kind"] not in list(FileFormat):
+        faults.note("/kind", Message("must be one of: {known}", known=", ".join(FileFormat)))
     if len(texts["delimiter"]) != 1 or texts["delimiter"] in '"\r\n':
         faults.note("/delimiter", Message("must be one character"))
     if texts["decimal"] not in (".", ","):

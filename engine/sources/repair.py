@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from engine.model.columns import CLOCK, ENTITY, EVENT, SEQ, TIME
 from engine.model.events import HEARTBEAT
 from engine.model.messages import Message
-from engine.sources.appends import ENTRIES, Entry, entries_of, notes_of
+from engine.sources.appends import ENTRIES, AppendEntry, entries_of, notes_of
 from engine.sources.buckets import groups_of, rows_of
 from engine.sources.compaction import LOCK
 from engine.sources.eventlog import EventLog
@@ -58,7 +58,7 @@ class Repaired:
 
 
 @dataclass(frozen=True)
-class Reach:
+class LogExtent:
     """How far a log is known to have grown: its next number, the greatest `t`, and the first
     number that is still needed."""
 
@@ -67,7 +67,7 @@ class Reach:
     needed_from: int = 0
 
 
-def repair(log: EventLog, schema: pa.Schema, reach: Reach) -> list[Repaired]:
+def repair(log: EventLog, schema: pa.Schema, reach: LogExtent) -> list[Repaired]:
     """Repairs the log; returns what was done. Holds both locks, so nothing is appended or compacted
     meanwhile. `schema` is that of a stamped row.
 
@@ -137,7 +137,7 @@ def _checked(log: EventLog) -> Iterator[tuple[Segment, LogDamaged | None]]:
                 yield segment, None
 
 
-def _holes(segments: Sequence[Segment], reach: Reach) -> Iterator[tuple[int, int]]:
+def _holes(segments: Sequence[Segment], reach: LogExtent) -> Iterator[tuple[int, int]]:
     """The rows between the files, and from their end to where the log is known to have been."""
     ordered = sorted(segments, key=lambda s: (s.first_seq, -s.rows))
     position = ordered[0].first_seq if ordered else min(reach.needed_from, max(0, reach.next_seq - 1))
@@ -164,7 +164,7 @@ def _repair_segment(log: EventLog, segment: Segment, fault: LogDamaged, schema: 
 
 def _repaired_rows(
     segment: Segment, fault: LogDamaged, schema: pa.Schema, others: Sequence[Segment]
-) -> tuple[pa.Table, list[Entry] | None, Repaired]:
+) -> tuple[pa.Table, list[AppendEntry] | None, Repaired]:
     """The readable rows of a damaged segment, with placeholder rows for the lost ones;
     and its recorded deliveries."""
     pieces, entries = _readable(segment)
@@ -175,7 +175,7 @@ def _repaired_rows(
     return rows, entries, Repaired(name, fault.reason, segment.first_seq, segment.next_seq, lost, counted=entries is not None)
 
 
-def _fill(log: EventLog, first: int, stop: int, schema: pa.Schema, whole: Sequence[Segment], reach: Reach) -> Repaired:
+def _fill(log: EventLog, first: int, stop: int, schema: pa.Schema, whole: Sequence[Segment], reach: LogExtent) -> Repaired:
     """A segment of lost rows where there is no file."""
     clock = _clock_before(first, whole)
     # The row after the gap shows how far the clock had advanced; after the
@@ -193,7 +193,7 @@ def _fill(log: EventLog, first: int, stop: int, schema: pa.Schema, whole: Sequen
     )
 
 
-def _readable(segment: Segment) -> tuple[list[pa.Table], list[Entry] | None]:
+def _readable(segment: Segment) -> tuple[list[pa.Table], list[AppendEntry] | None]:
     """The intact row groups of a damaged file, and the deliveries that it
     lists (null: unreadable)."""
     try:
@@ -239,7 +239,7 @@ def _is_numbered(piece: pa.Table, first: int, rows: int) -> bool:
     return bool(np.array_equal(piece.column(SEQ).to_numpy(), np.arange(first, first + rows)))
 
 
-def _entries(file: pq.ParquetFile, segment: Segment) -> list[Entry] | None:
+def _entries(file: pq.ParquetFile, segment: Segment) -> list[AppendEntry] | None:
     try:
         entries = list(entries_of(file.schema_arrow.metadata or {}))
         dense = all(a.first_seq + a.rows == b.first_seq for a, b in pairwise(entries))
@@ -309,16 +309,16 @@ def _placeholders(first: int, stop: int, clock: int | None, last_t: int | None, 
     return pa.table([columns.get(f.name, pa.nulls(n, f.type)) for f in schema], schema=schema)
 
 
-def _write(log: EventLog, folder: Path, rows: pa.Table, entries: list[Entry] | None, max_t: int, mtime_ns: int) -> None:
+def _write(log: EventLog, folder: Path, rows: pa.Table, entries: list[AppendEntry] | None, max_t: int, mtime_ns: int) -> None:
     first = rows.column(SEQ)[0].as_py()
     notes = _notes(rows, entries) if folder == log.live else None
     name = Segment.name(first, rows.num_rows, max_t)
     publish(partial(_write_rows, rows, notes), log.tmp / f"append-{name}", folder / name, mtime_ns=mtime_ns)
 
 
-def _notes(rows: pa.Table, entries: list[Entry] | None) -> dict[bytes, bytes]:
+def _notes(rows: pa.Table, entries: list[AppendEntry] | None) -> dict[bytes, bytes]:
     """The deliveries recorded in a live segment."""
-    return {ENTRIES: notes_of(entries or [Entry(rows.column(SEQ)[0].as_py(), rows.num_rows, None, {"source": "repair"})])}
+    return {ENTRIES: notes_of(entries or [AppendEntry(rows.column(SEQ)[0].as_py(), rows.num_rows, None, {"source": "repair"})])}
 
 
 def _write_rows(rows: pa.Table, notes: dict[bytes, bytes] | None, where: Path | BinaryIO) -> None:

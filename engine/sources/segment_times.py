@@ -27,7 +27,7 @@ LEAST_T = -(2**63)
 
 
 @dataclass(frozen=True)
-class Part:
+class RowRange:
     """Neighbouring rows of a segment: the greatest `t` among them, and a
     clock that all of them meet."""
 
@@ -44,10 +44,10 @@ def first_t_of(segment: Segment) -> int | None:
 
 
 @lru_cache(maxsize=KNOWN_SEGMENTS)
-def parts_in_order(segment: Segment) -> tuple[Part, ...]:
+def parts_in_order(segment: Segment) -> tuple[RowRange, ...]:
     """The segment's row groups if they are in order of seq, else one part. A segment that is
     compacted meanwhile is one part too."""
-    whole = (Part(segment.first_seq, segment.next_seq, segment.max_t, LEAST_T),)
+    whole = (RowRange(segment.first_seq, segment.next_seq, segment.max_t, LEAST_T),)
     try:
         with segment.opened() as file:
             return whole if groups_of(file) > 1 else tuple(_parts_of(segment, file))
@@ -55,7 +55,7 @@ def parts_in_order(segment: Segment) -> tuple[Part, ...]:
         return whole
 
 
-def _parts_of(segment: Segment, file: pq.ParquetFile) -> Iterator[Part]:
+def _parts_of(segment: Segment, file: pq.ParquetFile) -> Iterator[RowRange]:
     names, first = file.schema_arrow.names, segment.first_seq
     for number in range(file.num_row_groups):
         group = file.metadata.row_group(number)
@@ -63,12 +63,12 @@ def _parts_of(segment: Segment, file: pq.ParquetFile) -> Iterator[Part]:
         greatest = times.max if times is not None and times.has_min_max else segment.max_t
         # The log's first row meets no clock.
         clock = clocks.min if clocks is not None and clocks.has_min_max and not clocks.null_count else LEAST_T
-        yield Part(first, first + group.num_rows, greatest, clock)
+        yield RowRange(first, first + group.num_rows, greatest, clock)
         first += group.num_rows
 
 
 @dataclass(frozen=True)
-class Wanted:
+class TailRequest:
     """A request of `tail`."""
 
     from_t: int
@@ -91,7 +91,7 @@ class Wanted:
         return rows if self.columns is None else rows.select([name for name in self.columns if name in rows.column_names])
 
 
-def reaching(segments: Sequence[Segment], wanted: Wanted) -> list[Segment]:
+def reaching(segments: Sequence[Segment], wanted: TailRequest) -> list[Segment]:
     """Those of neighbours that may hold a wanted row, only by their names.
 
     The clock of a segment's rows is at least the greatest `t` before it: once that less the
@@ -105,7 +105,7 @@ def reaching(segments: Sequence[Segment], wanted: Wanted) -> list[Segment]:
     return [segment for segment in kept if begins.get(segment.first_seq, closed - 1) < closed]
 
 
-def matching(segment: Segment, wanted: Wanted) -> pa.Table:
+def matching(segment: Segment, wanted: TailRequest) -> pa.Table:
     """The wanted rows of one file, read a row group at a time."""
     with segment.opened() as file:
         names = file.schema_arrow.names

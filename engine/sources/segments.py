@@ -53,7 +53,7 @@ class LogDamaged(RuntimeError):
         self.feed, self.reason, self.file = feed, reason, file
 
 
-class Gap(LogDamaged):
+class SegmentGap(LogDamaged):
     """Rows are missing inside a listing: files changed while it was read, or files were removed."""
 
 
@@ -164,7 +164,7 @@ def list_segments(folder: Path) -> list[Segment]:
     """The segments in `folder` sorted by (first_seq, longest first); none if it does not exist.
     Files with other names are ignored."""
     try:
-        names = os.listdir(folder)  # noqa: PTH208 - strings: a Path for each of thousands of files is ten times slower
+        names = os.listdir(folder)  # noqa: PTH208  no object for each name - strings: a Path for each of thousands of files is ten times slower
     except FileNotFoundError:
         return []
     segments = (_in_folder(folder, name) for name in names if name.endswith(SUFFIX) and not name.startswith("."))
@@ -182,7 +182,7 @@ def segments_beyond(folder: Path, seq: int) -> list[Segment]:
     """The segments in `folder` that end beyond `seq`, sorted, where none overlap. Costs little
     when that is few of many."""
     try:
-        names = [name for name in os.listdir(folder) if name.endswith(SUFFIX)]  # noqa: PTH208
+        names = [name for name in os.listdir(folder) if name.endswith(SUFFIX)]  # noqa: PTH208  no object for each name
     except FileNotFoundError:
         return []
     # Numbers are padded, so names compare like them.
@@ -197,7 +197,7 @@ def newest_segment(folder: Path) -> Segment | None:
     """The segment with the greatest name in `folder`: in a folder that is
     only appended to, its end."""
     try:
-        names = [name for name in os.listdir(folder) if name.endswith(SUFFIX)]  # noqa: PTH208
+        names = [name for name in os.listdir(folder) if name.endswith(SUFFIX)]  # noqa: PTH208  no object for each name
     except FileNotFoundError:
         return None
     return Segment.parse(folder / max(names)) if names else None
@@ -213,7 +213,7 @@ def without_overlaps(segments: Iterable[Segment]) -> list[Segment]:
     for segment in sorted(segments, key=lambda s: (s.first_seq, -s.rows)):
         position = chosen[-1].next_seq if chosen else segment.first_seq
         if segment.first_seq > position:
-            raise Gap(segment.feed, Message("rows {first} to {last} are missing", first=position, last=segment.first_seq - 1))
+            raise SegmentGap(segment.feed, Message("rows {first} to {last} are missing", first=position, last=segment.first_seq - 1))
         if segment.next_seq > position:
             chosen.append(segment)
     return chosen

@@ -34,7 +34,7 @@ import pyarrow as pa
 
 from engine.failpoints import failpoint
 from engine.model.messages import Message
-from engine.sources.appends import Admitted, End, Entry, Waiting
+from engine.sources.appends import AdmittedAppends, AppendEntry, AppendPoint, PendingAppend
 from engine.sources.buckets import write_rows
 from engine.sources.compaction import common_schema, joinable, runs, write_joined
 from engine.sources.eventlog import Address, EventLog, Span
@@ -55,7 +55,7 @@ REMEMBERED = 1_000
 
 
 @dataclass(frozen=True)
-class Place:
+class LogEnd:
     """The end of a log: the next row's number, the clock, and for how many
     milliseconds it has stood there."""
 
@@ -65,7 +65,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Ordered:
+class OrderedSegment:
     """A segment in its place: rows from `first_seq` on, the clock after them, the file that
     has them, with its checksum."""
 
@@ -76,32 +76,32 @@ class Ordered:
     crc: int | None
 
 
-class Turn(Protocol):
+class AppendLock(Protocol):
     """The log's end, while no other process can move it."""
 
-    place: Place
+    end: LogEnd
 
-    def add(self, segment: Ordered) -> None:
-        """The segment is listed at `place` when the turn has ended."""
+    def add(self, segment: OrderedSegment) -> None:
+        """The segment is listed at `end` when the lock is released."""
 
 
 class Listing(Protocol):
     """One feed's segments in order."""
 
-    def place(self) -> Place:
+    def end(self) -> LogEnd:
         """Where the log ends."""
 
-    def beyond(self, seq: int) -> Sequence[Ordered]:
+    def beyond(self, seq: int) -> Sequence[OrderedSegment]:
         """The segments that end beyond row `seq`, in order."""
 
     def names(self, file: str) -> bool:
         """Whether the file is one of the segments."""
 
 
-class Order(Listing, Protocol):
+class SegmentOrder(Listing, Protocol):
     """The same in a database, where it grows."""
 
-    def turn(self) -> AbstractContextManager[Turn]:
+    def append_lock(self) -> AbstractContextManager[AppendLock]:
         """One transaction. A failure leaves nothing behind."""
 
     def waiting_since(self, seq: int) -> float | None:
@@ -110,7 +110,7 @@ class Order(Listing, Protocol):
     def grown_since(self, look_ns: int) -> bool:
         """Whether rows may have been appended since then. Called a hundred times a second."""
 
-    def replace(self, parts: Sequence[str], by: Sequence[Ordered]) -> bool:
+    def replace(self, parts: Sequence[str], by: Sequence[OrderedSegment]) -> bool:
         """Exchanges neighbouring segments, named by their files, in one transaction; false, and
         nothing done, when some are no more."""
 
@@ -118,7 +118,7 @@ class Order(Listing, Protocol):
         """No other process moves the end or replaces segments: a transaction, or part
         of one that is under way."""
 
-    def exchange(self, parts: Sequence[str], by: Ordered) -> None:
+    def exchange(self, parts: Sequence[str], by: OrderedSegment) -> None:
         """Exchanges neighbouring segments, named by their files. The clock at the log's end is that
         of `by` if it is the last. Held `alone`."""
 
@@ -192,8 +192,8 @@ class SharedReader(EventLog):
 
     @property
     def end(self) -> tuple[int, int | None]:
-        place = self.listing.place()
-        return place.next_seq, place.max_t
+        end = self.listing.end()
+        return end.next_seq, end.max_t
 
     def segments(self) -> list[Segment]:
         return self._beyond(-1)
@@ -204,17 +204,17 @@ class SharedReader(EventLog):
     def _live_beyond(self, seq: int) -> list[Segment]:
         return [segment for segment in self._beyond(seq) if _is_live(segment)]
 
-    def _segment(self, one: Ordered) -> SharedSegment:
+    def _segment(self, one: OrderedSegment) -> SharedSegment:
         return SharedSegment(one.first_seq, one.rows, one.max_t, Path(one.file), one.crc, self.files, self.listing)
 
 
 class SharedLog(SharedReader):
     """One feed's log. Written and read like any other; one object may be shared by threads."""
 
-    def __init__(self, order: Order, files: Files, feed: str) -> None:
+    def __init__(self, order: SegmentOrder, files: Files, feed: str) -> None:
         super().__init__(order, files, feed)
         self.order = order
-        self._own: dict[str, list[Entry]] = {}
+        self._own: dict[str, list[AppendEntry]] = {}
         self._sweep_at = 0.0
 
     # -- writing -----------------------------------------------------------------------------------
@@ -223,48 +223,48 @@ class SharedLog(SharedReader):
     def _writing(self) -> Iterator[None]:
         yield
 
-    def _commit(self, group: Sequence[Waiting]) -> None:
-        place, began = self.order.place(), time.time()
-        admitted, segment = self._put(group, place)
+    def _commit(self, group: Sequence[PendingAppend]) -> None:
+        end, began = self.order.end(), time.time()
+        admitted, segment = self._put(group, end)
         failpoint("log.before_order")
         # The transaction failed: its row may be there or not, so the file stays. A repetition
         # with the same key learns it.
-        with self.order.turn() as turn:
-            if turn.place != place or time.time() - began > TAKEN_S:
+        with self.order.append_lock() as lock:
+            if lock.end != end or time.time() - began > TAKEN_S:
                 self._discard(segment)
-                admitted, segment = self._put(group, turn.place)
+                admitted, segment = self._put(group, lock.end)
             if segment is not None:
-                turn.add(segment)
+                lock.add(segment)
             failpoint("log.before_order_commit")
         failpoint("log.after_order")
         if segment is not None:
             self._remember(segment.file, admitted.entries)
         admitted.answer(group)
 
-    def _put(self, group: Sequence[Waiting], place: Place) -> tuple[Admitted, Ordered | None]:
-        """The group's rows in a file stamped for `place`; no file if none are left."""
-        admitted = self._admitted(group, place.next_seq, End(place.max_t, place.silent_ms))
+    def _put(self, group: Sequence[PendingAppend], end: LogEnd) -> tuple[AdmittedAppends, OrderedSegment | None]:
+        """The group's rows in a file stamped for `end`; no file if none are left."""
+        admitted = self._admitted(group, end.next_seq, AppendPoint(end.max_t, end.silent_ms))
         if not admitted.entries:
             return admitted, None
-        stamped, max_t = admitted.stamped(place.max_t)
+        stamped, max_t = admitted.stamped(end.max_t)
         buffer = io.BytesIO()
         write_rows(buffer, stamped)
-        return admitted, self._put_file(LIVE, place.next_seq, stamped.num_rows, max_t, buffer)
+        return admitted, self._put_file(LIVE, end.next_seq, stamped.num_rows, max_t, buffer)
 
-    def _put_file(self, folder: str, first_seq: int, rows: int, max_t: int, written: io.BytesIO) -> Ordered:
+    def _put_file(self, folder: str, first_seq: int, rows: int, max_t: int, written: io.BytesIO) -> OrderedSegment:
         content = pa.py_buffer(written.getbuffer())
         crc = zlib.crc32(content)
         # A name that no other writer has, also not with the same rows for the same place.
         facts = Segment.name(first_seq, rows, max_t, crc).removesuffix(".parquet")
         name = f"{self.folder.name}/{folder}/{facts}.{uuid.uuid4().hex}.parquet"
         self.files.put(name, content)
-        return Ordered(first_seq, rows, max_t, name, crc)
+        return OrderedSegment(first_seq, rows, max_t, name, crc)
 
-    def _discard(self, segment: Ordered | None) -> None:
+    def _discard(self, segment: OrderedSegment | None) -> None:
         if segment is not None:
             self.files.remove(segment.file)
 
-    def _remember(self, file: str, entries: list[Entry]) -> None:
+    def _remember(self, file: str, entries: list[AppendEntry]) -> None:
         while len(self._own) >= REMEMBERED:
             self._own.pop(next(iter(self._own)), None)
         self._own[file] = entries
@@ -302,7 +302,7 @@ class SharedLog(SharedReader):
     def waiting_since(self, seq: int) -> float | None:
         return self.order.waiting_since(seq + 1)
 
-    def entries(self, from_seq: int = 0) -> Iterator[Entry]:
+    def entries(self, from_seq: int = 0) -> Iterator[AppendEntry]:
         for segment in self._live_beyond(from_seq):
             own = self._own.get(str(segment.path))
             yield from self._entries_of(segment) if own is None else own
@@ -388,7 +388,7 @@ class ListedLog(Address):
 
     url: str
     feed: str
-    segments: tuple[Ordered, ...]
+    segments: tuple[OrderedSegment, ...]
 
     def open(self) -> EventLog:
         return SharedReader(_Listed(self.segments), files_of(self.url), self.feed)
@@ -398,13 +398,13 @@ class ListedLog(Address):
 class _Listed:
     """Implements `Listing`: what does not change."""
 
-    segments: Sequence[Ordered]
+    segments: Sequence[OrderedSegment]
 
-    def place(self) -> Place:
+    def end(self) -> LogEnd:
         last = self.segments[-1] if self.segments else None
-        return Place() if last is None else Place(last.first_seq + last.rows, last.max_t)
+        return LogEnd() if last is None else LogEnd(last.first_seq + last.rows, last.max_t)
 
-    def beyond(self, seq: int) -> Sequence[Ordered]:
+    def beyond(self, seq: int) -> Sequence[OrderedSegment]:
         return [one for one in self.segments if one.first_seq + one.rows > seq]
 
     def names(self, file: str) -> bool:
@@ -415,21 +415,21 @@ def _is_live(segment: Segment) -> bool:
     return segment.path.parent.name == LIVE
 
 
-def moved_in(order: Order, files: Files, old: EventLog) -> int:
+def moved_in(order: SegmentOrder, files: Files, old: EventLog) -> int:
     """Copies a log's files from a folder into a store, and registers them in order; returns the
     number of rows. No appends meanwhile."""
     segments = old.segments()
     shared = SharedLog(order, files, old.folder.name)
-    if order.place() != Place():
+    if order.end() != LogEnd():
         raise ValueError(f"{old.folder.name}: there is a log in {files.title} already")
-    moved: list[Ordered] = []
+    moved: list[OrderedSegment] = []
     for segment in segments:
         segment.verify()
         content = pa.py_buffer(segment.path.read_bytes())
         name = f"{old.folder.name}/{segment.path.parent.name}/{segment.path.stem}.{uuid.uuid4().hex}.parquet"
         shared.files.put(name, content)
-        moved.append(Ordered(segment.first_seq, segment.rows, segment.max_t, name, zlib.crc32(content)))
-    with order.turn() as turn:
+        moved.append(OrderedSegment(segment.first_seq, segment.rows, segment.max_t, name, zlib.crc32(content)))
+    with order.append_lock() as lock:
         for one in moved:
-            turn.add(one)
+            lock.add(one)
     return sum(one.rows for one in moved)

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from engine.model.messages import Message
-from engine.sources.formats import SHOWN, Broken
+from engine.sources.formats import SHOWN, InvalidLine
 from engine.sources.live import RECEIVED, Record
 
 READING = {"entity": ["id"], "time": ["time"], "time_format": "epoch_ms", "x": "lon", "y": "lat"}
@@ -27,7 +27,7 @@ MOST_REPORTS = 1_000
 """The most reports in one request: a phone that was offline for long sends in parts."""
 
 
-def reports_of(query: Mapping[str, str], body: bytes, now: int) -> Iterator[Record | Broken]:
+def reports_of(query: Mapping[str, str], body: bytes, now: int) -> Iterator[Record | InvalidLine]:
     """The reports of a request. `now`: when it came, in ms, for those
     without a time. Never raises."""
     if "lat" in query or "lon" in query or "location" in query:
@@ -38,14 +38,14 @@ def reports_of(query: Mapping[str, str], body: bytes, now: int) -> Iterator[Reco
         listed = document if isinstance(document, list) else [document]
         for count, one in enumerate(listed):
             if count == MOST_REPORTS:
-                yield Broken(0, Message("a request has at most {most:,} reports; the others are left out", most=MOST_REPORTS), "")
+                yield InvalidLine(0, Message("a request has at most {most:,} reports; the others are left out", most=MOST_REPORTS), "")
                 return
             yield _json(one, now)
     except (ValueError, RecursionError) as error:
-        yield Broken(0, Message("there is neither lat and lon nor JSON in it: {error}", error=error), body[:SHOWN].decode("utf-8", "replace"))
+        yield InvalidLine(0, Message("there is neither lat and lon nor JSON in it: {error}", error=error), body[:SHOWN].decode("utf-8", "replace"))
 
 
-def _osmand(query: Mapping[str, str], now: int) -> Record | Broken:
+def _osmand(query: Mapping[str, str], now: int) -> Record | InvalidLine:
     """OsmAnd: `id` (or `deviceid`), `lat`, `lon` (or `location=lat,lon`), `timestamp`, `speed` in
     knots, `bearing` or `heading`, `altitude`, ..."""
     lat, _, lon = query.get("location", "").partition(",")
@@ -66,23 +66,23 @@ def _osmand(query: Mapping[str, str], now: int) -> Record | Broken:
     )
 
 
-def _json(document: Any, now: int) -> Record | Broken:
+def _json(document: Any, now: int) -> Record | InvalidLine:
     if not isinstance(document, Mapping):
-        return Broken(0, Message("a report is a JSON object"), _shown(document))
+        return InvalidLine(0, Message("a report is a JSON object"), _shown(document))
     if isinstance(document.get("position"), Mapping):
         return _forwarded(document["position"], document.get("device"), now)
     if isinstance(document.get("location"), Mapping):
         return _client(document, document["location"], now)
-    return Broken(0, Message("a report has a position (Traccar's forwarding) or a location (Traccar Client)"), _shown(document))
+    return InvalidLine(0, Message("a report has a position (Traccar's forwarding) or a location (Traccar Client)"), _shown(document))
 
 
-def _forwarded(position: Mapping[str, Any], device: Any, now: int) -> Record | Broken:
+def _forwarded(position: Mapping[str, Any], device: Any, now: int) -> Record | InvalidLine:
     """A report forwarded by a Traccar server (`forward.type` json): speeds in knots, the
     device by its own identifier."""
     device = device if isinstance(device, Mapping) else {}
     attributes = position["attributes"] if isinstance(position.get("attributes"), Mapping) else {}
     if position.get("valid") is False:
-        return Broken(0, Message("the tracker had no fix: the position is not valid"), _shown(position))
+        return InvalidLine(0, Message("the tracker had no fix: the position is not valid"), _shown(position))
     return _record(
         {
             "id": device.get("uniqueId") or position.get("deviceId"),
@@ -99,7 +99,7 @@ def _forwarded(position: Mapping[str, Any], device: Any, now: int) -> Record | B
     )
 
 
-def _client(document: Mapping[str, Any], location: Mapping[str, Any], now: int) -> Record | Broken:
+def _client(document: Mapping[str, Any], location: Mapping[str, Any], now: int) -> Record | InvalidLine:
     """Traccar Client of 2025 and later: metres a second, the battery from 0 to 1;
     unknown values are negative."""
     coords = location.get("coords")
@@ -123,12 +123,12 @@ def _client(document: Mapping[str, Any], location: Mapping[str, Any], now: int) 
     )
 
 
-def _record(location: Mapping[str, Any], now: int) -> Record | Broken:
+def _record(location: Mapping[str, Any], now: int) -> Record | InvalidLine:
     if location["id"] in (None, ""):
-        return Broken(0, Message("the report does not say whose it is: its id is missing"), _shown(location))
+        return InvalidLine(0, Message("the report does not say whose it is: its id is missing"), _shown(location))
     time = now if location["time"] in (None, "") else _milliseconds(location["time"])
     if time is None:
-        return Broken(0, Message("its time is neither seconds, nor milliseconds, nor as in 2026-01-02T03:04:05Z"), _shown(location))
+        return InvalidLine(0, Message("its time is neither seconds, nor milliseconds, nor as in 2026-01-02T03:04:05Z"), _shown(location))
     return {**dict.fromkeys(COLUMNS), **location, "time": time, RECEIVED: now}
 
 

@@ -153,7 +153,7 @@ const PARSERS: [string, Parser<unknown>][] = [
   ["Filled", answers.filledTemplate],
   ["Gallery", templateList],
   ["Groups", answers.alertGroups],
-  ["Holdings", answers.holdings],
+  ["FeedContents", answers.holdings],
   ["ImportedRegions", answers.importedShapes],
   ["ImportedRegions", answers.importedRegions],
   ["Inspection", inspection],

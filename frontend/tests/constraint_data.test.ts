@@ -200,15 +200,15 @@ describe("the drawn graph", () => {
     ],
   });
 
-  it("distinguishes stated and implied edges", () => {
+  it("distinguishes explicit and implied edges", () => {
     const closure = closureAnswer({
       faults: [],
       document: {},
       text: "",
       conflict: null,
       edges: [
-        { between: ["A", "B"], dt: [0, 300_000], distance: { max: 5000, open: false }, stated: { dt: true, distance: true } },
-        { between: ["A", "C"], dt: [0, 600_000], distance: null, stated: { dt: false, distance: false } },
+        { between: ["A", "B"], dt: [0, 300_000], distance: { max: 5000, open: false }, explicit: { dt: true, distance: true } },
+        { between: ["A", "C"], dt: [0, 600_000], distance: null, explicit: { dt: false, distance: false } },
       ],
     });
     const edges = graphEdges(entries, closure, OCEAN);

@@ -140,6 +140,9 @@ def _reconnect(site: Site) -> None:
     other = site.context.new_page()
     other.goto(site.address + "/?feed=yard")
     other.locator(PRESENT).wait_for()
-    fresh = lambda: other.locator(".query-count > div:first-child").all_inner_texts()  # noqa: E731
+
+    def fresh() -> list[str]:
+        return other.locator(".query-count > div:first-child").all_inner_texts()
+
     world.wait(lambda: fresh() != [] and fresh() == page.locator(".query-count > div:first-child").all_inner_texts(), 60, "both pages show the same")
     other.close()

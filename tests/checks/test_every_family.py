@@ -105,7 +105,7 @@ def test_a_query_registered_later_catches_up_from_history(world: World, chance: 
     middle = chance.randint(0, rows.num_rows)
     main = Evaluator.start(world.feed, first, partitions)
     asserted = [main.process(batch).changes for batch in cut(rows.slice(0, middle), chance)]
-    side = main.beside([query for query in queries if query not in first])
+    side = main.side_evaluator([query for query in queries if query not in first])
     asserted += [side.process(batch).changes for batch in cut(rows.slice(0, middle), chance)]
     main.register(queries, side)
     main.check()

@@ -22,10 +22,10 @@ from google.transit import gtfs_realtime_pb2
 from pyais import encode_dict
 
 from engine.model.feed import Feed
-from engine.sources.formats import Broken
+from engine.sources.formats import InvalidLine
 from engine.sources.formats.nmea import Messages
 from engine.sources.live import RECEIVED, Record, SourceKind
-from engine.sources.live.arrivals import Lines, Part
+from engine.sources.live.arrivals import Lines, ReceivedBytes
 from engine.sources.live.kinds import source_kinds
 from engine.sources.live.mqtt import TopicTemplate
 from engine.sources.live.payloads import records_in
@@ -97,7 +97,7 @@ STATIC = "\r\n".join(
 ).encode()
 OSMAND = b"id=van7&lat=52.5&lon=13.4&timestamp=1767348000&speed=10.5&bearing=90&altitude=31&accuracy=4&batt=71.5"
 
-Records = Iterable[Record | Broken]
+Records = Iterable[Record | InvalidLine]
 
 
 def gtfs() -> bytes:
@@ -152,15 +152,15 @@ def _polled(kind: str) -> Callable[[bytes], Records]:
 
 
 def _sbs(message: bytes) -> Records:
-    aircraft, part = Aircraft(), Part("peer", message, NOW, ended=True)
+    aircraft, part = Aircraft(), ReceivedBytes("peer", message, NOW, ended=True)
     return [found for line in Lines(1_000).of(part) if (found := aircraft.read(line, NOW)) is not None]
 
 
 def _ais(message: bytes) -> Records:
-    messages, part = Messages(), Part("peer", message, NOW, ended=True)
+    messages, part = Messages(), ReceivedBytes("peer", message, NOW, ended=True)
     found = [one for line in Lines(1_000).of(part) if (one := messages.read(line, NOW)) is not None]
     assert all(isinstance(value, str) for facts in messages.known.changed().values() for value in facts.values())
-    return [one if isinstance(one, Broken) else {**one, RECEIVED: NOW} for one in found]
+    return [one if isinstance(one, InvalidLine) else {**one, RECEIVED: NOW} for one in found]
 
 
 def _osmand(message: bytes) -> Records:

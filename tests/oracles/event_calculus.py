@@ -80,7 +80,7 @@ class PointByPoint:
         if name in POINT_RULES:
             time = arguments[2 if len(arguments) == 4 else -1]
             if name in ("initiates", "terminates"):
-                body = (Compound("happensAt", (arguments[0], time), head.place), *body)
+                body = (Compound("happensAt", (arguments[0], time), head.location), *body)
                 arguments = arguments[1:]
             assert isinstance(time, Variable)
             self.rules[POINT_RULES[name]] += [rule_of(arguments[0], time.name, one) for one in alternatives(body)]

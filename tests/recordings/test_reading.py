@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from engine.sources.formats import Kind, Layout, read_chunks
+from engine.sources.formats import FileFormat, Layout, read_chunks
 from engine.sources.guessing.files import inspect
 
 pytestmark = pytest.mark.data
@@ -19,7 +19,7 @@ Row = tuple[int, str, int, float, float]
 @pytest.mark.parametrize("name", ["dma_2010.nmea", "aisdb_2021.nm4", "kystverket_2019.nm4"])
 def test_positions_of_receivers_logs_are_those_of_the_reference(data_folder: Path, name: str) -> None:
     found: set[Row] = set()
-    for chunk in read_chunks(data_folder / "ais_raw_nmea" / f"{name}.gz", Layout(Kind.NMEA)):
+    for chunk in read_chunks(data_folder / "ais_raw_nmea" / f"{name}.gz", Layout(FileFormat.NMEA)):
         columns = [chunk.table.column(column).to_pylist() for column in ("mmsi", "time", "lon", "lat")]
         found |= set(zip(chunk.lines.tolist(), *columns, strict=True))
         assert not [one for one in chunk.broken if "decoded" in one.problem]

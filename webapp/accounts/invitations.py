@@ -33,9 +33,9 @@ class NewAccountForm(forms.ModelForm[User]):
     class Meta:
         model = User
         fields = ("username",)
-        labels = {"username": gettext_lazy("User name")}  # noqa: RUF012  as Django reads it
-        help_texts = {"username": ""}  # noqa: RUF012
-        widgets = {"username": forms.TextInput(attrs={"autocomplete": "username"})}  # noqa: RUF012
+        labels = {"username": gettext_lazy("User name")}
+        help_texts = {"username": ""}
+        widgets = {"username": forms.TextInput(attrs={"autocomplete": "username"})}
 
     def clean_username(self) -> str:
         name: str = self.cleaned_data["username"]

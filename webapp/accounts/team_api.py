@@ -91,7 +91,7 @@ class TeamSerializer(serializers.ModelSerializer[Team]):
         return list(InvitationSerializer(invitation_list(team=team), many=True).data) if self.get_manageable(team) else []
 
 
-class HeirSerializer(serializers.Serializer[Any]):
+class NewOwnerSerializer(serializers.Serializer[Any]):
     """Who gets what someone owns."""
 
     to = serializers.PrimaryKeyRelatedField(queryset=User.objects.filter(is_active=True))
@@ -207,17 +207,17 @@ class MemberView(_TeamView):
         member = self.member(user, or_self=True)
         new_owner = None
         if "to" in request.query_params:
-            serializer = HeirSerializer(data={"to": request.query_params["to"]})
+            serializer = NewOwnerSerializer(data={"to": request.query_params["to"]})
             serializer.is_valid(raise_exception=True)
             new_owner = serializer.validated_data["to"]
         teams.member_remove(member=member, new_owner=new_owner)
         return Response(status=204)
 
-    @extend_schema(request=HeirSerializer, responses=TRANSFERRED)
+    @extend_schema(request=NewOwnerSerializer, responses=TRANSFERRED)
     def transfer(self, request: Request, pk: int, user: int) -> Response:
         """Gives what the member owns in this team to another member."""
         member = self.member(user)
-        serializer = HeirSerializer(data=request.data)
+        serializer = NewOwnerSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         return Response({"counts": teams.ownership_transfer(owner=member.user, new_owner=serializer.validated_data["to"], team=member.team)})
 
@@ -273,10 +273,10 @@ class PeopleView(GenericViewSet[User]):
             teams.user_set_active(user=user, active=data["is_active"])
         return Response(self.get_serializer(user).data)
 
-    @extend_schema(request=HeirSerializer, responses=TRANSFERRED)
+    @extend_schema(request=NewOwnerSerializer, responses=TRANSFERRED)
     def transfer(self, request: Request, pk: int) -> Response:
         """Gives everything that someone owns to another person."""
-        serializer = HeirSerializer(data=request.data)
+        serializer = NewOwnerSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         return Response({"counts": teams.ownership_transfer(owner=self.get_object(), new_owner=serializer.validated_data["to"], team=None)})
 

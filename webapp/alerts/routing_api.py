@@ -53,7 +53,7 @@ class RoutingRuleSerializer(OwnedSerializer):
             "after_minutes", *RoutingRule.TIMING, "channels", "teams", "people", "shifts", *OwnedSerializer.OWNED, "created_at",
         )  # fmt: skip
         read_only_fields = ("created_at",)
-        extra_kwargs = {"tags": {"max_length": MOST_TAGS}}  # noqa: RUF012  as the framework reads it
+        extra_kwargs = {"tags": {"max_length": MOST_TAGS}}
 
     def get_fields(self) -> dict[str, Any]:
         fields: dict[str, Any] = super().get_fields()

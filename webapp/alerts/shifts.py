@@ -27,7 +27,7 @@ from webapp.accounts.models import Membership, Team, User
 from webapp.accounts.permissions import AnyUser
 from webapp.alerts.models import Shift, Turn
 from webapp.alerts.shift_calendars import AHEAD, FILE_BYTES
-from webapp.cage.warm_pool import PARSERS, TookTooLong, Work
+from webapp.cage.warm_pool import PARSERS, CageRequest, TookTooLong
 
 logger = logging.getLogger(__name__)
 SECONDS = 4.0
@@ -155,7 +155,7 @@ def _read(calendar: str, zone: str, now: datetime) -> list[tuple[datetime, datet
         raise refuse("/calendar", Message("The calendar has more than {most} MB.", most=FILE_BYTES // 1_000_000))
     request = {"zone": zone, "now": now.isoformat()}
     try:
-        status, written = PARSERS.ask(Work("webapp.alerts.shift_calendars", request, SECONDS, MEMORY_BYTES, data))
+        status, written = PARSERS.ask(CageRequest("webapp.alerts.shift_calendars", request, SECONDS, MEMORY_BYTES, data))
     except TookTooLong as error:
         raise refuse(
             "/calendar", Message("Reading the calendar took more than {seconds} seconds: leave out what is past.", seconds=f"{SECONDS:g}")

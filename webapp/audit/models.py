@@ -12,7 +12,7 @@ class Outcome(models.TextChoices):
     FAILED = "failed", "Failed"
 
 
-class Means(models.TextChoices):
+class AuthenticationMethod(models.TextChoices):
     """How the actor proved who they are."""
 
     SESSION = "session", "Session"
@@ -31,7 +31,7 @@ class Entry(models.Model):
     at = models.DateTimeField(db_default=Now(), editable=False)
     actor = models.BigIntegerField(null=True, help_text="Id of the user.")
     actor_name = models.CharField(max_length=150, blank=True)
-    means = models.CharField(max_length=10, choices=Means.choices)
+    means = models.CharField(max_length=10, choices=AuthenticationMethod.choices)
     token = models.CharField(max_length=16, blank=True, help_text="What the token begins with.")
     address = models.GenericIPAddressField(null=True)
     action = models.CharField(max_length=100, help_text="Kind of object and verb, such as query.change.")

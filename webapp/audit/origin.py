@@ -14,7 +14,7 @@ from typing import Any
 
 from django.http import HttpRequest
 
-from webapp.audit.models import Means
+from webapp.audit.models import AuthenticationMethod
 from webapp.config.addresses import address_of, address_of_scope
 
 SECRET_PARTS = ("token",)
@@ -71,7 +71,7 @@ def of_request(request: HttpRequest, actor: Any = None) -> dict[str, Any]:
     return {
         "actor": user.pk if known else None,
         "actor_name": user.get_username() if known else "",
-        "means": Means.TOKEN if prefix else Means.SESSION if known else Means.NOBODY,
+        "means": AuthenticationMethod.TOKEN if prefix else AuthenticationMethod.SESSION if known else AuthenticationMethod.NOBODY,
         "token": prefix,
         "address": _address(address_of(request)),
         "request": f"{request.method} {_path(request)}"[:300],
@@ -96,7 +96,7 @@ def of_socket(scope: dict[str, Any]) -> dict[str, Any]:
     return {
         "actor": user.pk if known else None,
         "actor_name": user.get_username() if known else "",
-        "means": Means.TOKEN if prefix else Means.SESSION if known else Means.NOBODY,
+        "means": AuthenticationMethod.TOKEN if prefix else AuthenticationMethod.SESSION if known else AuthenticationMethod.NOBODY,
         "token": prefix,
         "address": _address(address_of_scope(scope)),
         # The rest of its address may be the secret of a link.
@@ -109,7 +109,7 @@ def _of_command(actor: Any) -> dict[str, Any]:
     return {
         "actor": actor.pk if actor is not None else None,
         "actor_name": actor.get_username() if actor is not None else _system_user(),
-        "means": Means.COMMAND,
+        "means": AuthenticationMethod.COMMAND,
         "request": program[:300],
     }
 

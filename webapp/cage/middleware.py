@@ -7,7 +7,7 @@ from collections.abc import Callable
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
-from webapp.cage.places import requested_by
+from webapp.cage.slots import requested_by
 
 
 class AskedByUser:

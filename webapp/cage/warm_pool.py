@@ -25,7 +25,7 @@ from functools import cache
 from typing import Any
 
 from webapp.cage.confinement import ROOT, child_environment, gaps
-from webapp.cage.places import Places
+from webapp.cage.slots import Slots
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ class TookTooLong(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Work:
+class CageRequest:
     """A request to the module `program`, which may take `memory` bytes of addresses and `seconds`;
     `data` goes along as it is.
 
@@ -78,7 +78,7 @@ class WarmPool:
     be used by several threads."""
 
     kind: str
-    places: Places = field(default_factory=Places)
+    slots: Slots = field(default_factory=Slots)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _waiting: list[subprocess.Popen[bytes]] = field(default_factory=list)
     _retirement: threading.Timer | None = None
@@ -105,16 +105,16 @@ class WarmPool:
         for process in ended:
             _end(process)
 
-    def ask(self, work: Work) -> tuple[int, bytes]:
+    def ask(self, work: CageRequest) -> tuple[int, bytes]:
         """The exit status and the answer of the program.
 
         Raises TookTooLong after its time; the time that a process started only now takes to load is
         not counted. Raises Busy when too many are at work, or too many for the user who asks.
         """
-        with self.places.place():
+        with self.slots.slot():
             return self._asked(work)
 
-    def _asked(self, work: Work) -> tuple[int, bytes]:
+    def _asked(self, work: CageRequest) -> tuple[int, bytes]:
         process = self._take() or start(self.kind)
         waits = False
         try:

@@ -20,7 +20,7 @@ from rest_framework.views import exception_handler
 from engine.model.faults import Fault, Refused
 from engine.model.messages import Message, untranslated
 from engine.sources.segments import LogDamaged
-from webapp.cage.places import Busy
+from webapp.cage.slots import Busy
 from webapp.config.faults import Conflict, InUse, OverQuota
 from webapp.config.opened_links import LinkEnded
 from webapp.config.wording import translated

@@ -11,7 +11,7 @@ from typing import Any
 
 from engine.model.messages import Message
 from engine.sinks.live import Keyed
-from engine.sources.live import Away
+from engine.sources.live import SourceUnavailable
 from webapp.detections.changes import ChangedDetectionRow, NoSuchNumber, NotKept, Wanted, changes_after
 from webapp.detections.selectors import answers_by_key, detection_row
 from webapp.feeds.heads import feed_status
@@ -24,7 +24,7 @@ LOOK_S = 5.0
 
 
 @dataclass(frozen=True)
-class Part:
+class OutboxBatch:
     """Records and the offset after them. `seq`: the outbox number reached; `after`: the last key,
     while stored answers are sent."""
 
@@ -37,7 +37,7 @@ def numbers_of(text: str) -> frozenset[int]:
     return frozenset(int(one) for one in text.split(",") if text.strip())
 
 
-def answers_of(connector: Connector, offset: Mapping[str, Any] | None) -> Iterator[Part]:
+def answers_of(connector: Connector, offset: Mapping[str, Any] | None) -> Iterator[OutboxBatch]:
     """Never ends; a part is empty when nothing is new. Raises Away while no user with the
     permission answers for the connector.
 
@@ -66,25 +66,25 @@ def _permitted(connector: Connector, chosen: frozenset[int]) -> frozenset[int]:
     that user may change the feed."""
     person, feed = connector.set_by, connector.feed
     if person is None or not Feed.objects.editable_by(person).filter(pk=feed.pk).exists():
-        raise Away(Message("The user who set up this connector may no longer change the feed: a user who may has to save it again."))
+        raise SourceUnavailable(Message("The user who set up this connector may no longer change the feed: a user who may has to save it again."))
     visible = frozenset(queries_visible(user=person, feed=feed))
     return visible & chosen if chosen else visible
 
 
-def _stored(feed: Feed, at: Mapping[str, Any], query_ids: frozenset[int]) -> Part:
+def _stored(feed: Feed, at: Mapping[str, Any], query_ids: frozenset[int]) -> OutboxBatch:
     answers = answers_by_key(feed_id=feed.pk, query_ids=sorted(query_ids), after=bytes.fromhex(at["after"]), limit=AT_ONCE)
     records = [_keyed(feed, {**detection_row(one), "seq": one.seq}) for one in answers]
     if len(answers) < AT_ONCE:
-        return Part(records, {"seq": at["seq"]})
-    return Part(records, {"seq": at["seq"], "after": records[-1].key})
+        return OutboxBatch(records, {"seq": at["seq"]})
+    return OutboxBatch(records, {"seq": at["seq"], "after": records[-1].key})
 
 
-def _changed(feed: Feed, at: Mapping[str, Any], query_ids: frozenset[int]) -> Part:
+def _changed(feed: Feed, at: Mapping[str, Any], query_ids: frozenset[int]) -> OutboxBatch:
     try:
         page = changes_after(feed_id=feed.pk, seq=at["seq"], wanted=Wanted(query_ids), size=AT_ONCE)
     except (NotKept, NoSuchNumber):
-        return Part([], _beginning(feed, everything=True))
-    return Part([_keyed(feed, one) for one in page["results"]], {"seq": page["seq"]})
+        return OutboxBatch([], _beginning(feed, everything=True))
+    return OutboxBatch([_keyed(feed, one) for one in page["results"]], {"seq": page["seq"]})
 
 
 def _keyed(feed: Feed, row: ChangedDetectionRow) -> Keyed:

@@ -51,7 +51,7 @@ class ConnectorSerializer(serializers.ModelSerializer[Connector]):
             "state", "rate", "messages", "merged", "rows", "dead", "failures", "last_error", "last_error_at", "last_message_at", "next_try_at",
             "created_at",
         )  # fmt: skip
-        validators: list[Any] = []  # noqa: RUF012  the service names what is doubled
+        validators: list[Any] = []
 
     def get_editable(self, connector: Connector) -> bool:
         return bool(getattr(connector, "editable", False))

@@ -20,7 +20,7 @@ entities_described = Signal()
 registry is above the feeds, so it listens."""
 
 
-class Facts:
+class EntityFacts:
     """The facts of one connector's entities that have not been stored yet;
     of each entity the newest."""
 
@@ -45,7 +45,7 @@ class Facts:
         if not self._waiting:
             return
         try:
-            entities_described.send(sender=Facts, feed=self._feed, facts=self._waiting)
+            entities_described.send(sender=EntityFacts, feed=self._feed, facts=self._waiting)
             self._waiting = {}
         except (DatabaseError, InterfaceError) as error:
             log.warning("facts of entities of %s wait: %s", self._feed.name, error)

@@ -7,7 +7,7 @@ import socket
 from django.conf import settings
 
 from engine.model.messages import Message, message_of
-from engine.sources.live import Away
+from engine.sources.live import SourceUnavailable
 from webapp.config.outside import RefusedAddress, is_named
 
 CONNECT_S = 5.0
@@ -20,17 +20,19 @@ class GuardedNetwork:
 
     def address(self, host: str, port: int) -> str:
         if any(ord(sign) <= 32 or ord(sign) > 126 for sign in host):
-            raise Away(Message("The host has characters that are not allowed in a host."))
+            raise SourceUnavailable(Message("The host has characters that are not allowed in a host."))
         try:
             infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
         except (socket.gaierror, UnicodeError) as error:
-            raise Away(Message("The host {host} is not known: {error}", host=host, error=getattr(error, "strerror", None) or error)) from error
+            raise SourceUnavailable(
+                Message("The host {host} is not known: {error}", host=host, error=getattr(error, "strerror", None) or error)
+            ) from error
         addresses = [str(sockaddr[0]) for *_, sockaddr in infos]
         try:
             for one in addresses:
                 is_named(one)
         except RefusedAddress as error:
-            raise Away(message_of(error)) from error
+            raise SourceUnavailable(message_of(error)) from error
         return addresses[0]
 
     def connect(self, host: str, port: int) -> socket.socket:
@@ -38,11 +40,13 @@ class GuardedNetwork:
         try:
             return socket.create_connection((address, port), CONNECT_S)
         except OSError as error:
-            raise Away(Message("{host}:{port} cannot be reached: {error}", host=host, port=port, error=error.strerror or error)) from error
+            raise SourceUnavailable(
+                Message("{host}:{port} cannot be reached: {error}", host=host, port=port, error=error.strerror or error)
+            ) from error
 
     def listen(self, port: int, *, datagrams: bool = False) -> socket.socket:
         if port not in listening_ports():
-            raise Away(
+            raise SourceUnavailable(
                 Message(
                     "This installation listens only on {ports}: VEDETTE_CONNECTOR_PORTS names the ports.",
                     ports=", ".join(settings.CONNECTOR_PORTS) or "no port",
@@ -58,7 +62,7 @@ class GuardedNetwork:
                 server.listen(WAITING)
         except OSError as error:
             server.close()
-            raise Away(Message("Port {port} cannot be listened on: {error}", port=port, error=error.strerror or error)) from error
+            raise SourceUnavailable(Message("Port {port} cannot be listened on: {error}", port=port, error=error.strerror or error)) from error
         return server
 
 

@@ -13,8 +13,8 @@ from engine.model.faults import Fault, Refused
 from engine.model.feed import Crs, TimeUnit
 from engine.model.feed import Feed as EngineFeed
 from engine.model.messages import Message
-from engine.sources.files import Columns, Piece, Unreadable, malformed
-from engine.sources.formats import SHOWN, Broken, column_from, flattened
+from engine.sources.files import CheckedChunk, Columns, UnreadableFile, malformed
+from engine.sources.formats import SHOWN, InvalidLine, column_from, flattened
 from engine.sources.jsonlines import piece_of_objects
 from engine.sources.live import Record, SourceKind
 from engine.sources.reading import PLANE, UTM, Reading, read_rows, reading_of
@@ -78,24 +78,24 @@ def _checked(reading: Reading, feed: EngineFeed) -> Reading:
     return reading
 
 
-def rows_of(records: Sequence[Record | Broken], reading: Reading | None, feed: EngineFeed) -> Piece:
+def rows_of(records: Sequence[Record | InvalidLine], reading: Reading | None, feed: EngineFeed) -> CheckedChunk:
     """The rows and dead letters of a batch. An error in one record does not affect the others."""
     try:
         return _together(records, reading, feed)
-    except (ValueError, TypeError, OverflowError, RecursionError, pa.ArrowException, Unreadable) as error:
+    except (ValueError, TypeError, OverflowError, RecursionError, pa.ArrowException, UnreadableFile) as error:
         if len(records) == 1:
-            text = "" if isinstance(records[0], Broken) else _shown(records[0])
+            text = "" if isinstance(records[0], InvalidLine) else _shown(records[0])
             letter = malformed(Message("the record cannot be read: {error}", error=str(error)[:470]), text)
-            return Piece(row_schema(feed).empty_table(), 1, lambda: [letter])
+            return CheckedChunk(row_schema(feed).empty_table(), 1, lambda: [letter])
         half = len(records) // 2
-        return Piece.joined([rows_of(part, reading, feed) for part in (records[:half], records[half:])], feed)
+        return CheckedChunk.joined([rows_of(part, reading, feed) for part in (records[:half], records[half:])], feed)
 
 
-def _together(records: Sequence[Record | Broken], reading: Reading | None, feed: EngineFeed) -> Piece:
-    dead = [malformed(one.problem, one.text) for one in records if isinstance(one, Broken)]
-    whole = [one for one in records if not isinstance(one, Broken)]
+def _together(records: Sequence[Record | InvalidLine], reading: Reading | None, feed: EngineFeed) -> CheckedChunk:
+    dead = [malformed(one.problem, one.text) for one in records if isinstance(one, InvalidLine)]
+    whole = [one for one in records if not isinstance(one, InvalidLine)]
     if not whole:
-        return Piece(row_schema(feed).empty_table(), len(dead), lambda: dead)
+        return CheckedChunk(row_schema(feed).empty_table(), len(dead), lambda: dead)
     if reading is None:
         piece = piece_of_objects(whole, Columns(feed))
     else:
@@ -103,10 +103,10 @@ def _together(records: Sequence[Record | Broken], reading: Reading | None, feed:
         flat = [flattened(dict(one)) for one in whole]
         table = pa.table({name: column_from([_cell(record.get(name)) for record in flat]) for name in reading.sources})
         checked = read_rows(table, reading, feed).checked
-        piece = Piece.of(checked, checked.dead)
+        piece = CheckedChunk.of(checked, checked.dead)
     # Read here, so that an invalid record fails here.
     dead += piece.dead()
-    return Piece(piece.rows, len(records), lambda: dead)
+    return CheckedChunk(piece.rows, len(records), lambda: dead)
 
 
 def _cell(value: Any) -> Any:

@@ -21,11 +21,11 @@ from engine.failpoints import failpoint
 from engine.model.faults import Refused
 from engine.model.messages import Message, all_of, message_of, untranslated
 from engine.sinks.live import SinkKind
-from engine.sources.files import Piece
-from engine.sources.live import LINGER_S, Away, Batch, Source, SourceKind
+from engine.sources.files import CheckedChunk
+from engine.sources.live import LINGER_S, Batch, Source, SourceKind, SourceUnavailable
 from webapp.config.connections import give_back
 from webapp.connectors.answers import answers_of
-from webapp.connectors.facts import Facts
+from webapp.connectors.facts import EntityFacts
 from webapp.connectors.network import GuardedNetwork
 from webapp.connectors.rows import reading_for, rows_of
 from webapp.connectors.services import kind_of, settings_of
@@ -133,7 +133,7 @@ class Run(threading.Thread):
             return None if ended_well else Message("The feed's log is damaged.")
         except Refused as refused:
             return all_of([fault.message for fault in refused.faults])
-        except (Away, OSError) as error:
+        except (SourceUnavailable, OSError) as error:
             return message_of(error) if str(error) else untranslated(type(error).__name__)
         except (DatabaseError, InterfaceError) as error:
             close_old_connections()
@@ -174,7 +174,7 @@ class Run(threading.Thread):
         offset = self._offset()
         engine_feed = feed.engine_feed()
         reading = reading_for(connector.reading, kind, engine_feed)
-        facts = Facts(feed, kind, reading)
+        facts = EntityFacts(feed, kind, reading)
         with closing(kind.open(settings_of(connector), GuardedNetwork(), f"{connector.feed.name}-{connector.pk}")) as source, closing(facts):
             held = Batch()
             for batch in source.batches(offset):
@@ -192,9 +192,9 @@ class Run(threading.Thread):
                     facts.store()
                 # There may be more connectors than PostgreSQL has connections.
                 give_back()
-        raise Away(Message("The stream ended."))
+        raise SourceUnavailable(Message("The stream ended."))
 
-    def _deliver(self, source: Source, batch: Batch, piece: Piece) -> None:
+    def _deliver(self, source: Source, batch: Batch, piece: CheckedChunk) -> None:
         """Stores the rows, however long that takes: the other side waits meanwhile. Stored
         messages are acknowledged."""
         self._deliveries += 1

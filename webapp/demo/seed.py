@@ -26,8 +26,8 @@ from webapp.queries.services import query_register
 TEAM = "Demo"
 PLANS: dict[str, Callable[[], bytes]] = {"plaza": plaza.plan, "warehouse": warehouse.plan}
 ANALYST, ADMIN = "analyst", "admin"
-TOKEN = "simulator"  # noqa: S105 - the name under which it is kept
-TOKEN_TITLE = "Demo simulators"  # noqa: S105
+TOKEN = "simulator"  # noqa: S105  no secret - the name under which it is kept
+TOKEN_TITLE = "Demo simulators"  # noqa: S105  no secret
 
 
 @transaction.atomic

@@ -78,7 +78,7 @@ def _lock(feed: Feed) -> None:
     list(Feed.objects.select_for_update().filter(pk=feed.pk).values_list("pk"))
 
 
-class Holdings(TypedDict):
+class FeedContents(TypedDict):
     """What would be removed with a feed; `in_the_way`: names of queries that prevent it."""
 
     rows: int
@@ -89,7 +89,7 @@ class Holdings(TypedDict):
     connectors: int
 
 
-def feed_holdings(*, feed: Feed, user: User) -> Holdings:
+def feed_holdings(*, feed: Feed, user: User) -> FeedContents:
     """What would be removed with the feed: rows in its log, regions, answers, connectors; and the
     names of queries that prevent the removal."""
     log = log_of(feed)

@@ -75,7 +75,7 @@ class Density:
 def density(feed: Feed, from_t: int, to_t: int, grid: Grid, answers: QuerySet[Detection] | None = None) -> Density:
     """Counts the feed's accepted reports; with `answers`, those of entities within
     an answer. Raises TooMany."""
-    with READS.place():
+    with READS.slot():
         return _density(feed, from_t, to_t, grid, answers)
 
 

@@ -26,7 +26,7 @@ FAULTS = 20
 
 
 @dataclass(frozen=True)
-class Given:
+class FileEntity:
     """One entity of a file."""
 
     entity: str
@@ -34,7 +34,7 @@ class Given:
     attributes: Mapping[str, str]
 
 
-def read_registry(data: bytes) -> list[Given]:
+def read_registry(data: bytes) -> list[FileEntity]:
     """The entities of a file. Raises Refused, naming rows, when any row is wrong
     or an entity appears twice."""
     try:
@@ -42,7 +42,7 @@ def read_registry(data: bytes) -> list[Given]:
     except UnicodeDecodeError as error:
         raise refused(Message("The file is not UTF-8 text: save it as CSV (UTF-8) or GeoJSON.")) from error
     rows = _features(text) if text.lstrip()[:1] in ("{", "[") else _csv(text)
-    faults, records = Faults(), dict[str, Given]()
+    faults, records = Faults(), dict[str, FileEntity]()
     for row, properties in rows:
         try:
             given = _given(properties)
@@ -101,7 +101,7 @@ def _features(text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
         yield row, properties if isinstance(properties, dict) else {}
 
 
-def _given(properties: Mapping[str, Any]) -> Given:
+def _given(properties: Mapping[str, Any]) -> FileEntity:
     """Raises ValueError with what is wrong."""
     texts = {str(key).strip(): _text(value) for key, value in properties.items()}
     entity, name = texts.pop("entity", ""), texts.pop("name", "")
@@ -110,7 +110,7 @@ def _given(properties: Mapping[str, Any]) -> Given:
     return checked(entity, name, {key: value for key, value in texts.items() if value != ""})
 
 
-def checked(entity: str, name: str, attributes: Mapping[str, str]) -> Given:
+def checked(entity: str, name: str, attributes: Mapping[str, str]) -> FileEntity:
     """Raises ValueError for what the registry does not take."""
     if len(entity) > ENTITY_LENGTH or len(name) > NAME_LENGTH:
         raise ValueError(Message("an entity has at most {most} characters, a name at most {names}", most=ENTITY_LENGTH, names=NAME_LENGTH))
@@ -128,7 +128,7 @@ def checked(entity: str, name: str, attributes: Mapping[str, str]) -> Given:
             )
     if any(map(_is_no_text, "".join([entity, name, *attributes, *attributes.values()]))):
         raise ValueError(Message("control characters and halves of characters are not allowed"))
-    return Given(entity, name, dict(attributes))
+    return FileEntity(entity, name, dict(attributes))
 
 
 def _text(value: Any) -> str:

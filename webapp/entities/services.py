@@ -15,7 +15,7 @@ from webapp.accounts.models import Role, User
 from webapp.accounts.permissions import check_may_make
 from webapp.audit.services import record
 from webapp.entities.models import Note, Record, Watch
-from webapp.entities.registry_files import Given, checked
+from webapp.entities.registry_files import FileEntity, checked
 from webapp.feeds.models import Feed
 from webapp.feeds.recent import accepted, log_of
 
@@ -37,7 +37,7 @@ def record_put(*, feed: Feed, entity: str, name: str, attributes: Mapping[str, s
         return Record.objects.update_or_create(feed=feed, entity=entity, defaults={"name": entry.name, "attributes": entry.attributes})[0]
 
 
-def registry_import(*, feed: Feed, entries: Sequence[Given]) -> int:
+def registry_import(*, feed: Feed, entries: Sequence[FileEntity]) -> int:
     """Stores the entities of a file; their existing records are replaced,
     those of other entities stay."""
     records = [Record(feed=feed, entity=one.entity, name=one.name, attributes=one.attributes) for one in entries]

@@ -17,7 +17,7 @@ from engine.model.clock import Bools, Ints, late, too_far_ahead
 from engine.model.columns import TIME
 from engine.model.events import DeadLetter
 from engine.model.untimely import ahead_of_wall_clock_letters, future_letters
-from engine.sources.appends import End
+from engine.sources.appends import AppendPoint
 from webapp.feeds.models import Feed
 
 DAY_MS = 86_400_000
@@ -44,7 +44,7 @@ class Admission:
         self.refused: list[DeadLetter] = []
         self.late_rows = 0
 
-    def admit(self, rows: pa.Table, end: End) -> pa.Table:
+    def admit(self, rows: pa.Table, end: AppendPoint) -> pa.Table:
         """Those of `rows` that are not from the future."""
         t = rows.column(TIME).to_numpy()
         ahead = self._too_far(t, end)
@@ -53,7 +53,7 @@ class Admission:
         self.late_rows = int(np.count_nonzero(late(kept, end.clock, self.feed.lateness)))
         return rows.filter(pa.array(~ahead)) if self.refused else rows
 
-    def _too_far(self, t: Ints, end: End) -> Bools:
+    def _too_far(self, t: Ints, end: AppendPoint) -> Bools:
         allowed = self.feed.ahead
         if allowed is None:
             return np.zeros(len(t), np.bool_)
@@ -62,7 +62,7 @@ class Admission:
             return beyond
         return too_far_ahead(t, end.clock, allowed, silent=end.silent_ms if self.feed.time == "ms" else 0)
 
-    def _letters(self, rows: pa.Table, ahead: Bools, end: End) -> list[DeadLetter]:
+    def _letters(self, rows: pa.Table, ahead: Bools, end: AppendPoint) -> list[DeadLetter]:
         if not ahead.any():
             return []
         feed = replace(self.feed.engine_feed(), ahead=self.feed.ahead)

@@ -29,7 +29,7 @@ from webapp.config.pagination import CURSOR, NewestFirst, newest_first
 from webapp.config.related import BoundedListField
 from webapp.config.tables import csv_download
 from webapp.config.wording import TranslatedField
-from webapp.detections.removal import Holdings, feed_delete, feed_holdings
+from webapp.detections.removal import FeedContents, feed_delete, feed_holdings
 from webapp.feeds import corrections, history, recent, services
 from webapp.feeds.documents import read_schema
 from webapp.feeds.filters import DeadLetterFilter
@@ -229,7 +229,7 @@ class FeedView(OwnedView):
         feed_delete(feed=self.get_editable(), user=person(request))
         return Response(status=204)
 
-    @extend_schema(summary="What would be removed with the feed, counted", responses={200: schema_of(Holdings)})
+    @extend_schema(summary="What would be removed with the feed, counted", responses={200: schema_of(FeedContents)})
     def holdings(self, request: Request, name: str) -> Response:
         return Response(feed_holdings(feed=self.get_object(), user=person(request)))
 

@@ -20,7 +20,7 @@ from engine.model.feed import Feed
 from engine.model.messages import Message, message_of, untranslated
 from engine.sources.file_rows import read_text
 from engine.sources.files import CSV as CSV_TEXT
-from engine.sources.files import JSON_LINES, Columns, Piece, Unreadable
+from engine.sources.files import JSON_LINES, CheckedChunk, Columns, UnreadableFile
 from engine.sources.lines import UTF8_MARK
 from webapp.feeds.arrow_streams import Limits, StreamRefused, StreamTooLarge, read_stream
 
@@ -72,24 +72,24 @@ def inflate(body: bytes, encoding: str, limit: int = INFLATED_BYTES) -> bytes:
         try:
             part = unpacker.decompress(left, limit + 1 - size)
         except zlib.error as error:
-            raise Unreadable(Message("The body is not gzip: {error}", error=error)) from error
+            raise UnreadableFile(Message("The body is not gzip: {error}", error=error)) from error
         size += len(part)
         if size > limit:
             raise TooLarge(Message("The body decompresses to more than {limit} bytes; send smaller parts.", limit=limit))
         if not unpacker.eof:
-            raise Unreadable(Message("The gzip body ends in the middle."))
+            raise UnreadableFile(Message("The gzip body ends in the middle."))
         parts.append(part)
         left = unpacker.unused_data
     return b"".join(parts)
 
 
-def read_body(body: bytes, content_type: str, feed: Feed) -> Piece:
+def read_body(body: bytes, content_type: str, feed: Feed) -> CheckedChunk:
     """The rows and dead letters (with their lines) of a body without content encoding. Raises
     Unreadable, TooLarge, Unsupported."""
     kind = content_type.split(";")[0].strip().lower()
     if kind == ARROW:
         checked = CheckedRows(_arrow(body, feed), feed)
-        return Piece.of(checked, checked.dead)
+        return CheckedChunk.of(checked, checked.dead)
     if kind not in TEXTS:
         raise Unsupported(
             Message(
@@ -98,8 +98,8 @@ def read_body(body: bytes, content_type: str, feed: Feed) -> Piece:
         )
     _count_text(body)
     if TEXTS[kind] == CSV_TEXT and _lost_line_breaks(body, feed):
-        raise Unreadable(WITHOUT_LINE_BREAKS)
-    return Piece.joined(list(read_text(io.BytesIO(body), TEXTS[kind], NamedAsTheFeed(feed))), feed)
+        raise UnreadableFile(WITHOUT_LINE_BREAKS)
+    return CheckedChunk.joined(list(read_text(io.BytesIO(body), TEXTS[kind], NamedAsTheFeed(feed))), feed)
 
 
 def _lost_line_breaks(body: bytes, feed: Feed) -> bool:
@@ -140,7 +140,7 @@ class NamedAsTheFeed(Columns):
             remedy = Message("It seems to be separated by {separator}: send commas.", separator=SEPARATORS[other])
         else:
             remedy = Message("Name the columns as the feed does: {known}.", known=", ".join(self.feed.types))
-        raise Unreadable(
+        raise UnreadableFile(
             Message(
                 "There is no column {names}. The header reads {seen}{between}. {remedy}",
                 names=reduce(lambda first, last: Message("{first} and no column {last}", first=first, last=last), map(untranslated, missing)),
@@ -162,7 +162,7 @@ def _arrow(body: bytes, feed: Feed) -> pa.Table:
     try:
         table = read_stream(body, Limits(BODY_ROWS, BODY_VALUES, INFLATED_BYTES), feed.types)
     except StreamRefused as error:
-        raise Unreadable(message_of(error)) from error
+        raise UnreadableFile(message_of(error)) from error
     except StreamTooLarge as error:
         raise TooLarge(message_of(error)) from error
     NamedAsTheFeed(feed).present(table.column_names)

@@ -10,7 +10,7 @@ from django.db import transaction
 
 from engine.model.events import stamped_schema
 from engine.model.messages import Message
-from engine.sources.repair import Reach, Repaired, repair, replace_damaged
+from engine.sources.repair import LogExtent, Repaired, repair, replace_damaged
 from engine.sources.segments import LogDamaged
 from engine.sources.shared_log import SharedLog
 from webapp.feeds.heads import feed_event_add, feed_status
@@ -41,7 +41,7 @@ def damage_isolated(feed: Feed) -> Iterator[None]:
         feed_set_aside(feed=feed, damage=damage)
 
 
-class Lost(RuntimeError):
+class RowsLost(RuntimeError):
     """A store has lost rows; the text says what to do."""
 
 
@@ -55,7 +55,7 @@ def feed_repair(*, feed: Feed, give_up: bool = False) -> list[Repaired]:
     counter = IngestCounter.objects.get_or_create(feed=feed)[0]
     status = feed_status(feed_id=feed.pk)
     last_seq = status["last_seq"]
-    reach = Reach(max(counter.log_seq, last_seq + 1), status["max_t"], last_seq + 1)
+    reach = LogExtent(max(counter.log_seq, last_seq + 1), status["max_t"], last_seq + 1)
     done = _repaired(feed, reach, give_up)
     with transaction.atomic():
         counter = IngestCounter.objects.select_for_update().get(feed=feed)
@@ -70,7 +70,7 @@ def feed_repair(*, feed: Feed, give_up: bool = False) -> list[Repaired]:
     return done
 
 
-def _repaired(feed: Feed, reach: Reach, give_up: bool) -> list[Repaired]:
+def _repaired(feed: Feed, reach: LogExtent, give_up: bool) -> list[Repaired]:
     log, schema = event_log(feed.name), stamped_schema(feed.engine_feed())
     if not isinstance(log, SharedLog):
         return repair(log, schema, reach)
@@ -84,7 +84,7 @@ def _verified(log: SharedLog) -> list[Repaired]:
         try:
             segment.verify()
         except LogDamaged as damage:
-            raise Lost(
+            raise RowsLost(
                 f"Bring back {segment.path} in {log.files.title} from the store's own copies ({damage.reason}), then run this again. "
                 "If there is none, --give-up keeps what can be read and counts the other rows as lost."
             ) from damage

@@ -20,7 +20,7 @@ from pyproj import Geod
 
 from engine.model.faults import Refused, fault_from_json, refuse
 from engine.model.messages import Message, message_from_json
-from webapp.cage.warm_pool import PARSERS, TookTooLong, Work
+from webapp.cage.warm_pool import PARSERS, CageRequest, TookTooLong
 from webapp.config.tables import harmless
 from webapp.feeds.region_files import FILE_BYTES, Feature
 
@@ -46,7 +46,7 @@ def read_features(data: bytes, *, geographic: bool, name_field: str | None = Non
     as a whole cannot be read."""
     if len(data) > FILE_BYTES:
         raise refuse("/file", Message("The file has more than {most} MB.", most=FILE_BYTES // 1_000_000))
-    work = Work("webapp.feeds.region_files", {"name_field": name_field, "geographic": geographic}, SECONDS, MEMORY_BYTES, data)
+    work = CageRequest("webapp.feeds.region_files", {"name_field": name_field, "geographic": geographic}, SECONDS, MEMORY_BYTES, data)
     try:
         status, written = PARSERS.ask(work)
     except TookTooLong as error:

@@ -26,7 +26,7 @@ from engine.model.faults import unknown_name
 from engine.model.feed import Feed as EngineFeed
 from engine.model.messages import Message, untranslated
 from engine.sources.file_rows import read_file as read_rows_of_file
-from engine.sources.files import COMPRESSIONS, PARQUET, Piece, Unreadable, format_of
+from engine.sources.files import COMPRESSIONS, PARQUET, CheckedChunk, UnreadableFile, format_of
 from webapp.feeds.bodies import NamedAsTheFeed
 from webapp.feeds.damage import damage_isolated
 from webapp.feeds.heads import feed_event_add
@@ -106,7 +106,7 @@ class Inbox:
                 ingest(feed, delivery)
                 failpoint("folder.after_chunk")
                 yield
-        except Unreadable as fault:
+        except UnreadableFile as fault:
             failed = move(path, "failed", identity)
             failed.with_name(f"{failed.name}.reason.txt").write_text(f"{printable(str(fault))}\n")
             log.warning("%s/%s: %s", feed.name, name, fault)
@@ -174,17 +174,17 @@ def move(path: Path, where: str, identity: str) -> Path:
     return target
 
 
-def read_file(path: Path, feed: EngineFeed, rows: int) -> Iterator[Piece]:
+def read_file(path: Path, feed: EngineFeed, rows: int) -> Iterator[CheckedChunk]:
     """The file's rows, checked, in pieces that are the same each time. Raises
     Unreadable for what it cannot read."""
     if format_of(path) == PARQUET and path.suffix.lower() in COMPRESSIONS:
         # It would have to be unpacked into memory as a whole.
-        raise Unreadable(Message("Parquet is compressed in itself: unpack the file."))
+        raise UnreadableFile(Message("Parquet is compressed in itself: unpack the file."))
     try:
         yield from read_rows_of_file(path, NamedAsTheFeed(feed), rows)
-    except (Unreadable, OSError):
+    except (UnreadableFile, OSError):
         raise
     except Exception as error:
         # A fault of the reader: the files behind this one would wait for ever.
         log.exception("%s", path)
-        raise Unreadable(Message("Reading the file failed: {error}", error=f"{type(error).__name__}: {error}"[:300])) from error
+        raise UnreadableFile(Message("Reading the file failed: {error}", error=f"{type(error).__name__}: {error}"[:300])) from error

@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from engine.model.clock import watermark_at
 from engine.sources.eventlog import EventLog, Span
-from webapp.cage.places import Places
+from webapp.cage.slots import Slots
 from webapp.feeds.models import Feed
 from webapp.feeds.recent import acceptance, accepted, log_of
 
@@ -30,7 +31,7 @@ BEFORE_SAMPLES = 4
 and how often it reports."""
 SPAN_ROWS = 2_000_000
 """A span with more rows is answered only as far as these reach."""
-READS = Places()
+READS = Slots()
 """A span may have hundreds of megabytes: at most this many are read at once. Raises Busy."""
 COLUMNS = ["event", "entity", "t", "x", "y", "clock"]
 NO_REPORTS = pa.schema([("entity", pa.string()), ("t", pa.int64()), ("x", pa.float64()), ("y", pa.float64())]).empty_table()
@@ -71,7 +72,7 @@ def movements(feed: Feed, from_t: int, to_t: int, step: int) -> Movements:
     The feed's rows may be more than one answer takes: then the answer's `to_t` is
     less than what was asked for.
     """
-    with READS.place():
+    with READS.slot():
         return _movements(feed, from_t, to_t, step)
 
 
@@ -139,7 +140,7 @@ def reports(feed: Feed, from_t: int, to_t: int) -> tuple[pa.Table, int]:
 def _reached(rows: pa.Table, from_t: int, lateness: int) -> int:
     """Up to when the rows are whole: what comes after them may still hold rows
     of up to `lateness` before."""
-    return max(from_t + 1, int(pc.max(rows.column("t")).as_py()) - lateness)
+    return max(from_t + 1, watermark_at(int(pc.max(rows.column("t")).as_py()), lateness))
 
 
 def _nothing(from_t: int, to_t: int, begin: int | None) -> Movements:

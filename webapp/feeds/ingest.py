@@ -25,7 +25,7 @@ from django.db import transaction
 from engine.failpoints import failpoint
 from engine.model import events
 from engine.model.messages import Message
-from engine.sources.appends import End, Entry
+from engine.sources.appends import AppendEntry, AppendPoint
 from engine.sources.segments import LogDamaged
 from webapp.feeds.admission import Admission
 from webapp.feeds.logs import event_log
@@ -93,7 +93,7 @@ def ingest(feed: Feed, delivery: Delivery) -> Receipt:
         return _without_rows(feed, delivery)
     admission, admitted = Admission(feed), delivery
 
-    def admit(rows: pa.Table, end: End) -> tuple[pa.Table, dict[str, Any]]:
+    def admit(rows: pa.Table, end: AppendPoint) -> tuple[pa.Table, dict[str, Any]]:
         nonlocal admitted
         admitted = replace(delivery, rows=admission.admit(rows, end), dead=[*delivery.dead, *admission.refused])
         return admitted.rows, _note(admitted) | {"late": admission.late_rows}
@@ -143,7 +143,7 @@ def settle(feed: Feed) -> int:
     return counter.log_seq
 
 
-def _keep(feed: Feed, counter: IngestCounter, entries: Sequence[Entry]) -> None:
+def _keep(feed: Feed, counter: IngestCounter, entries: Sequence[AppendEntry]) -> None:
     """Adds the entries to the counter and stores their dead letters and receipts. Caller
     holds the counter's lock."""
     letters: list[DeadLetter] = []

@@ -27,7 +27,7 @@ from rest_framework.views import APIView
 
 from engine.model.faults import Fault
 from engine.model.messages import untranslated
-from engine.sources.files import Unreadable
+from engine.sources.files import UnreadableFile
 from engine.sources.segments import LogDamaged
 from webapp.accounts.models import ApiToken, Scope
 from webapp.accounts.services import token_authenticate
@@ -218,7 +218,7 @@ def take(sender: Sender, posted: Posted) -> Receipt:
             if limit.of_rows:
                 BUCKETS.take(limit, piece.read)
         return ingest(feed, Delivery(piece.rows, piece.dead(), f"http:{token.prefix}", posted.key, digest))
-    except Unreadable as error:
+    except UnreadableFile as error:
         raise Refused(HTTPStatus.BAD_REQUEST, str(error)) from error
     except TooLarge as error:
         raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, str(error)) from error

@@ -17,7 +17,7 @@ from django.db import DatabaseError, connection, transaction
 from django.db.models import F
 from django.utils import timezone
 
-from engine.sources.shared_log import Ordered, Place
+from engine.sources.shared_log import LogEnd, OrderedSegment
 from webapp.feeds.models import Feed, LogHead, LogSegment
 
 logger = logging.getLogger(__name__)
@@ -29,34 +29,34 @@ AGAIN_S = 1.0
 
 
 @dataclass
-class DatabaseTurn:
+class DatabaseAppendLock:
     """Implements `Turn`: the feed's row is locked."""
 
     feed: str
     head: LogHead
-    place: Place
+    end: LogEnd
 
-    def add(self, segment: Ordered) -> None:
+    def add(self, segment: OrderedSegment) -> None:
         _create(self.head.feed_id, segment)
         self.head.next_seq, self.head.max_t, self.head.moved_at = segment.first_seq + segment.rows, segment.max_t, timezone.now()
         self.head.save()
         _announce(self.feed)
 
 
-class DatabaseOrder:
-    """Implements `Order` for the feed of this name, also for one that takes the name later."""
+class DatabaseSegmentOrder:
+    """Implements `SegmentOrder` for the feed of this name, also for a later one of that name."""
 
     def __init__(self, feed: str) -> None:
         self.feed = feed
 
-    def place(self) -> Place:
+    def end(self) -> LogEnd:
         head = LogHead.objects.filter(feed__name=self.feed).first()
-        return Place() if head is None else _place(head)
+        return LogEnd() if head is None else _end(head)
 
     @contextmanager
-    def turn(self) -> Iterator[DatabaseTurn]:
+    def append_lock(self) -> Iterator[DatabaseAppendLock]:
         with self._locked() as head:
-            yield DatabaseTurn(self.feed, head, _place(head))
+            yield DatabaseAppendLock(self.feed, head, _end(head))
 
     @contextmanager
     def _locked(self) -> Iterator[LogHead]:
@@ -74,11 +74,11 @@ class DatabaseOrder:
     def _segments(self) -> Any:
         return LogSegment.objects.filter(feed__name=self.feed, gone_at=None)
 
-    def beyond(self, seq: int) -> Sequence[Ordered]:
+    def beyond(self, seq: int) -> Sequence[OrderedSegment]:
         # The index finds the segment that has `seq`, and those that follow.
         at = self._segments.filter(first_seq__lte=max(0, seq)).order_by("-first_seq").values_list("first_seq", flat=True).first()
         segments = self._segments.filter(first_seq__gte=at or 0, first_seq__gt=seq - F("rows")).order_by("first_seq")
-        return [Ordered(*row) for row in segments.values_list("first_seq", "rows", "max_t", "file", "crc")]
+        return [OrderedSegment(*row) for row in segments.values_list("first_seq", "rows", "max_t", "file", "crc")]
 
     def names(self, file: str) -> bool:
         return bool(self._segments.filter(file=file).exists())
@@ -90,7 +90,7 @@ class DatabaseOrder:
     def grown_since(self, look_ns: int) -> bool:
         return NOTICES.grown_since(self.feed, look_ns)
 
-    def replace(self, parts: Sequence[str], by: Sequence[Ordered]) -> bool:
+    def replace(self, parts: Sequence[str], by: Sequence[OrderedSegment]) -> bool:
         with self._locked() as head:
             # A restart of the statement behind the lock sees what its last holder did.
             gone = self._segments.filter(file__in=parts)
@@ -107,7 +107,7 @@ class DatabaseOrder:
             self._lock()
             yield
 
-    def exchange(self, parts: Sequence[str], by: Ordered) -> None:
+    def exchange(self, parts: Sequence[str], by: OrderedSegment) -> None:
         head = self._lock()
         self._segments.filter(file__in=parts).update(gone_at=timezone.now())
         _create(head.feed_id, by)
@@ -133,13 +133,13 @@ def _announce(feed: str) -> None:
         cursor.execute("SELECT pg_notify(%s, %s)", [CHANNEL, feed])
 
 
-def _create(feed_id: int, one: Ordered) -> None:
+def _create(feed_id: int, one: OrderedSegment) -> None:
     LogSegment.objects.create(feed_id=feed_id, first_seq=one.first_seq, rows=one.rows, max_t=one.max_t, file=one.file, crc=one.crc)
 
 
-def _place(head: LogHead) -> Place:
+def _end(head: LogHead) -> LogEnd:
     silent_ms = int((timezone.now() - head.moved_at).total_seconds() * 1000) if head.next_seq else 0
-    return Place(head.next_seq, head.max_t, max(0, silent_ms))
+    return LogEnd(head.next_seq, head.max_t, max(0, silent_ms))
 
 
 class Notices:

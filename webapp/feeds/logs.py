@@ -17,7 +17,7 @@ from engine.sources.eventlog import EventLog
 from engine.sources.mirror import copy_whole, mirror
 from engine.sources.shared_log import SharedLog, moved_in
 from engine.sources.store import Files, files_of
-from webapp.feeds.log_order import NOTICES, DatabaseOrder
+from webapp.feeds.log_order import NOTICES, DatabaseSegmentOrder
 from webapp.feeds.models import Feed
 
 STATE = "state"
@@ -38,7 +38,7 @@ def event_log(feed_name: str) -> EventLog:
 
 @cache
 def _event_log(store: str, root: Path, feed_name: str, pid: int) -> EventLog:
-    return SharedLog(DatabaseOrder(feed_name), files_of(store), feed_name) if store else EventLog(root, feed_name)
+    return SharedLog(DatabaseSegmentOrder(feed_name), files_of(store), feed_name) if store else EventLog(root, feed_name)
 
 
 def states_of(feed_name: str) -> Files:
@@ -120,4 +120,4 @@ def log_move(feed: Feed) -> int:
     here, there = files_of(settings.CHECKPOINT_ROOT).within(f"{feed.name}/{STATE}"), states_of(feed.name)
     for name in here.names():
         there.put(name, here.read(name))
-    return moved_in(DatabaseOrder(feed.name), files_of(settings.VEDETTE_LOG_STORE), EventLog(settings.EVENT_LOG_ROOT, feed.name))
+    return moved_in(DatabaseSegmentOrder(feed.name), files_of(settings.VEDETTE_LOG_STORE), EventLog(settings.EVENT_LOG_ROOT, feed.name))

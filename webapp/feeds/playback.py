@@ -35,7 +35,7 @@ CHUNK_S = 0.25
 """Rows that are due within this time are sent together."""
 
 
-class Lost(RuntimeError):
+class ChunkRefused(RuntimeError):
     """No row of a whole chunk was accepted: continuing would lose the rest in the same
     way. The run can be resumed."""
 
@@ -204,7 +204,7 @@ class Player:
         self.advanced(chunk.num_rows, pc.max(chunk.column(TIME)).as_py())
         if receipt["late"] + receipt["dead"] == chunk.num_rows >= LOST_ROWS:
             lost = f"{receipt['late']} late, {receipt['dead']} dead"
-            raise Lost(f"None of rows {progress.begin - chunk.num_rows + 1} to {progress.begin} was accepted: {lost}.")
+            raise ChunkRefused(f"None of rows {progress.begin - chunk.num_rows + 1} to {progress.begin} was accepted: {lost}.")
 
     def _due(self, rest: pa.Table, began: tuple[float, int]) -> int:
         """How many of the next rows to send now, at least one; waits until

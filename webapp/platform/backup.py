@@ -47,7 +47,7 @@ def environment(server: Mapping[str, Any]) -> dict[str, str]:
     return {**os.environ, **ssl, **{variable: str(server[name]) for variable, name in settings_of.items() if server.get(name)}}
 
 
-class Places:
+class InstanceFolders:
     """The folders of an instance."""
 
     def __init__(self, var: Path, log: Path, checkpoints: Path, media: Path) -> None:
@@ -58,7 +58,7 @@ class Places:
 
 
 @contextmanager
-def held(places: Places) -> Iterator[None]:
+def held(places: InstanceFolders) -> Iterator[None]:
     """No segment is compacted or dropped inside."""
     with ExitStack() as stack:
         for feed in places.feeds():
@@ -66,7 +66,7 @@ def held(places: Places) -> Iterator[None]:
         yield
 
 
-def link_logs(places: Places, target: Path) -> None:
+def link_logs(places: InstanceFolders, target: Path) -> None:
     """Links to the files of all logs in `target`."""
     for feed in places.feeds():
         log = EventLog(places.log, feed)
@@ -75,7 +75,7 @@ def link_logs(places: Places, target: Path) -> None:
                 _link(segment.path, target / feed / folder.name / segment.path.name)
 
 
-def link_moment(places: Places, states: Mapping[str, str], staging: Path) -> bool:
+def link_moment(places: InstanceFolders, states: Mapping[str, str], staging: Path) -> bool:
     """Links to states and plans of this moment in `staging`; False when a state snapshot
     has been replaced meanwhile."""
     try:
@@ -204,14 +204,14 @@ def _copy_script(script: IO[bytes], target: IO[bytes]) -> None:
     target.flush()
 
 
-def check_empty(places: Places) -> None:
+def check_empty(places: InstanceFolders) -> None:
     """Raises BackupError when something is already where a backup would be put."""
     for folder in (places.log, places.checkpoints, places.media):
         if folder.is_dir() and any(folder.iterdir()):
             raise BackupError(f"{folder} is not empty: restore into a new VEDETTE_VAR")
 
 
-def place(staging: Path, places: Places) -> None:
+def place(staging: Path, places: InstanceFolders) -> None:
     """The files to where the instance looks for them."""
     for name, target in ((LOG, places.log), ("media", places.media)):
         if (staging / name).is_dir():

@@ -66,7 +66,7 @@ def main(arguments: list[str]) -> None:
     prctl(PR_SET_PDEATHSIG, signal_number)
     if os.getppid() != parent:
         sys.exit("child.py: the parent ended before the program could start")
-    os.execvp(arguments[0], arguments)  # noqa: S606
+    os.execvp(arguments[0], arguments)
 
 
 if __name__ == "__main__":

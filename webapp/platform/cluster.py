@@ -115,7 +115,7 @@ def join(var: Path) -> None:
         sys.exit(f"No cluster runs on {var}: start it with make cluster, or set VEDETTE_VAR to its folder.")
     folder = var / "spark-cluster"
     command = spark_command(folder, "worker.Worker", *worker_arguments(folder / f"worker-joined-{os.getpid()}", known["VEDETTE_SPARK_MASTER"]))
-    os.execve(command[0], command, {**os.environ, **known, **spark_variables()})  # noqa: S606
+    os.execve(command[0], command, {**os.environ, **known, **spark_variables()})
 
 
 def processes(var: Path, spark: SparkCluster, ports: Sequence[int]) -> Iterator[Process]:

@@ -136,7 +136,7 @@ def only_one(var: Path) -> Iterator[None]:
 
 def say(text: str) -> None:
     """Prints it for the user at the terminal."""
-    print(text, flush=True)  # noqa: T201
+    print(text, flush=True)
 
 
 def restore(manager: ProcessManager, *, owner: Mapping[str, str], backup: Path) -> None:

@@ -114,7 +114,7 @@ def _json(text: str) -> dict[str, Any] | None:
 
 
 def _say(text: str) -> None:
-    print(text, flush=True)  # noqa: T201
+    print(text, flush=True)
 
 
 if __name__ == "__main__":

@@ -66,7 +66,7 @@ def _fetch(line: str, folder: Path) -> None:
 def _read(address: str) -> bytes:
     for attempt in range(1, TRIES + 1):
         try:
-            with urllib.request.urlopen(address, timeout=STALL_S) as answer:  # noqa: S310
+            with urllib.request.urlopen(address, timeout=STALL_S) as answer:  # noqa: S310  from a fixed list of addresses
                 return bytes(answer.read())
         except (URLError, TimeoutError, ConnectionError) as error:
             if attempt == TRIES:

@@ -104,8 +104,8 @@ def main(arguments: list[str]) -> None:
         return
     folder, host, port = arguments
     # Other machines reach it: its network must be closed to all but Vedette's own processes.
-    program = command(prepare(Path(folder), host, int(port), int(port) + 1, bind="0.0.0.0"))  # noqa: S104
-    os.execv(program[0], program)  # noqa: S606
+    program = command(prepare(Path(folder), host, int(port), int(port) + 1, bind="0.0.0.0"))  # noqa: S104  for other machines, by request
+    os.execv(program[0], program)
 
 
 if __name__ == "__main__":

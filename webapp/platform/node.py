@@ -57,7 +57,7 @@ def main() -> int:
     try:
         command, environment = npm_command()
     except NodeError as error:
-        print(error, file=sys.stderr)  # noqa: T201
+        print(error, file=sys.stderr)
         return 2
     return subprocess.run([*command, *sys.argv[1:]], cwd=ROOT / "frontend", env={**os.environ, **environment}, check=False).returncode
 

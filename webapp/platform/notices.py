@@ -18,7 +18,7 @@ from webapp.platform.dependencies import LOCKED, UV
 from webapp.platform.folders import ROOT
 
 
-class Part(NamedTuple):
+class Package(NamedTuple):
     """A package and the licence that it states."""
 
     name: str
@@ -30,14 +30,14 @@ NODE_MODULES = ROOT / "frontend" / "node_modules"
 SAMPLES = ROOT / "fixtures" / "samples"
 BUNDLED_TOOLS = ("lucide-static",)
 """Only needed to build, but parts of them are in what is delivered."""
-EARLIER_PYTHONS = (Part("async-timeout", "Apache Software License"),)
+EARLIER_PYTHONS = (Package("async-timeout", "Apache Software License"),)
 """Needed before Python 3.11.3 alone, so perhaps not installed here."""
 UNSTATED = "see the package"
 LONGEST = 60
 """Some packages put the whole text where the licence's name belongs."""
 
 
-def python_parts() -> Iterator[Part]:
+def python_parts() -> Iterator[Package]:
     """What runs in production on this system."""
     yield from EARLIER_PYTHONS
     listed = subprocess.run([str(UV), *LOCKED, "--no-default-groups", "--no-hashes"], cwd=ROOT, capture_output=True, text=True, check=True)
@@ -47,7 +47,7 @@ def python_parts() -> Iterator[Part]:
             # What other systems need may be installed here for something else, as colorama
             # is for the pages of docs/.
             if needed.marker is None or needed.marker.evaluate():
-                yield Part(needed.name, _licence(needed.name))
+                yield Package(needed.name, _licence(needed.name))
         except (InvalidRequirement, PackageNotFoundError):
             continue
 
@@ -63,13 +63,13 @@ def _licence(name: str) -> str:
     return stated if len(stated) <= LONGEST and "\n" not in stated else UNSTATED
 
 
-def node_parts() -> Iterator[Part]:
+def node_parts() -> Iterator[Package]:
     """The packages whose code, fonts, icons or maps are in the page."""
     lock = json.loads((NODE_MODULES.parent / "package-lock.json").read_text())["packages"]
     for place, package in lock.items():
         name = place.rpartition("node_modules/")[2]
         if name and (not package.get("dev") or name in BUNDLED_TOOLS):
-            yield Part(name, package.get("license", UNSTATED))
+            yield Package(name, package.get("license", UNSTATED))
 
 
 def recordings() -> Iterator[tuple[str, str, str]]:

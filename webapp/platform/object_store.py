@@ -92,7 +92,7 @@ def main(arguments: list[str]) -> None:
     if arguments != ["--fetch"]:
         folder, port = arguments
         write_settings(settings, Path(folder), f"0.0.0.0:{port}", os.environ["AWS_ACCESS_KEY_ID"], os.environ["AWS_SECRET_ACCESS_KEY"])
-        os.execv(program[0], program)  # noqa: S606
+        os.execv(program[0], program)
 
 
 if __name__ == "__main__":

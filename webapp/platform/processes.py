@@ -288,8 +288,8 @@ class ProcessManager:
         delay = min(30.0, 0.5 * 2.0**entry.failures)
         entry.failures += 1
         entry.start_at = time.monotonic() + delay
-        print(f"{entry.process.name} ended with status {exit_status}; starts again in {delay:g} s. Its last lines:", file=sys.stderr)  # noqa: T201
-        print(_last(entry, 10), file=sys.stderr, flush=True)  # noqa: T201
+        print(f"{entry.process.name} ended with status {exit_status}; starts again in {delay:g} s. Its last lines:", file=sys.stderr)
+        print(_last(entry, 10), file=sys.stderr, flush=True)
 
     # -- stopping ----------------------------------------------------------------------------------
 

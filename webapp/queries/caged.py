@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine.model.messages import Message
-from webapp.cage.warm_pool import ENGINE, FAULT, TookTooLong, Work
+from webapp.cage.warm_pool import ENGINE, FAULT, CageRequest, TookTooLong
 
 SECONDS = 30.0
 ROWS = 2_000_000
@@ -36,7 +36,7 @@ def answer_of(
     program's own exit statuses.
     """
     try:
-        status, written = ENGINE.ask(Work(program, dict(request), seconds, MEMORY_BYTES, read=[request["log_root"]]))
+        status, written = ENGINE.ask(CageRequest(program, dict(request), seconds, MEMORY_BYTES, read=[request["log_root"]]))
     except TookTooLong as error:
         raise PreviewFailed(too_long) from error
     if status != 0:

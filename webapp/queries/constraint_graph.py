@@ -80,7 +80,7 @@ def _edges(graph: ConstraintGraph) -> list[Edge]:
                     "between": [one, other],
                     "dt": None if bounds == [None, None] else bounds,
                     "distance": None if distance is None else {"max": float(distance[0]), "open": distance[1]},
-                    "stated": {"dt": frozenset((i, j)) in timed, "distance": frozenset((i, j)) in placed},
+                    "explicit": {"dt": frozenset((i, j)) in timed, "distance": frozenset((i, j)) in placed},
                 }
             )
     return [edge for edge in edges if edge["dt"] is not None or edge["distance"] is not None]

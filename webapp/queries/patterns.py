@@ -9,7 +9,7 @@ from webapp.queries.constraint_graph import placed
 from webapp.queries.trial_answers import Leaf, LeafKind, PatternAnswer
 
 if TYPE_CHECKING:
-    from engine.complex_events.pattern import Described, Pattern
+    from engine.complex_events.pattern import DescribedNode, Pattern
     from engine.model.feed import Feed
 
 OPERANDS = ("and", "or", "sequence", "interval", "absence", "before", "around")
@@ -69,7 +69,7 @@ def _leaves(pattern: Pattern) -> list[Leaf]:
 
     needed = required_primitives(pattern)
 
-    def walk(node: Described) -> Iterator[Leaf]:
+    def walk(node: DescribedNode) -> Iterator[Leaf]:
         if not node.parts:
             kind = cast(LeafKind, node.kind)  # A virtual node has parts.
             yield {"name": node.label, "kind": kind, "needed": kind != "negative" and node.label in needed}

@@ -16,7 +16,7 @@ from webapp.queries.caged import ROWS, SECONDS, answer_of
 
 if TYPE_CHECKING:
     from engine.model.batch import Batch
-    from engine.motion_patterns.progress import Progress
+    from engine.motion_patterns.progress import PatternProgress
     from webapp.queries.trial_answers import ProgressAnswer
 
 ENTITIES = 200
@@ -89,7 +89,7 @@ def accepted_rows(log: Any, feed: Any, from_t: int, to_t: int, entity: str | Non
     return batch
 
 
-def _rows(batch: Batch, progress: Progress) -> list[dict[str, Any]]:
+def _rows(batch: Batch, progress: PatternProgress) -> list[dict[str, Any]]:
     """One row for each entity that has done a step."""
     import numpy as np
 

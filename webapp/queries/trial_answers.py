@@ -139,7 +139,7 @@ class Distance(TypedDict):
     open: bool
 
 
-class Stated(TypedDict):
+class Explicit(TypedDict):
     """Whether a constraint bounds this itself; otherwise the bound follows from others."""
 
     dt: bool
@@ -153,7 +153,7 @@ class Edge(TypedDict):
     between: Annotated[list[str], Length(2)]
     dt: Annotated[list[int | None], Length(2)] | None
     distance: Distance | None
-    stated: Stated
+    explicit: Explicit
 
 
 class Conflict(TypedDict):

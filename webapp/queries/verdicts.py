@@ -18,7 +18,7 @@ from engine.model.faults import Fault, Refused, fault_from_json, refuse
 from engine.model.feed import Feed
 from engine.model.messages import Message
 from engine.specification import check
-from webapp.cage.warm_pool import ENGINE, TookTooLong, Work
+from webapp.cage.warm_pool import ENGINE, CageRequest, TookTooLong
 
 LONG = 20_000
 """Programs with more characters are checked in a caged process: about 300 rules."""
@@ -73,7 +73,7 @@ _VERDICTS = _Verdicts()
 
 def _asked(request: dict[str, Any]) -> list[Fault]:
     try:
-        status, written = ENGINE.ask(Work(__name__, request, SECONDS, MEMORY_BYTES))
+        status, written = ENGINE.ask(CageRequest(__name__, request, SECONDS, MEMORY_BYTES))
     except TookTooLong as error:
         raise refuse(
             "/program", Message("Checking the program took more than {seconds} seconds: make it shorter.", seconds=f"{SECONDS:g}")

@@ -39,7 +39,7 @@ COUNTED = ("processed", "duplicates", "late")
 
 
 @dataclass(frozen=True)
-class SetBack:
+class ClockReset:
     """The result of setting a clock back: rows that left the log, facts
     retracted, facts asserted."""
 
@@ -61,7 +61,7 @@ def rows_beyond(feed: Feed, to: int) -> int:
     return sum(table.num_rows for table in later_rows(event_log(feed.name), to))
 
 
-def clock_set_back(*, feed: Feed, to: int, reason: str) -> SetBack:
+def clock_set_back(*, feed: Feed, to: int, reason: str) -> ClockReset:
     """Takes the rows beyond `to` out of the feed's log. The feed's job must be stopped, and
     stay so until this returns.
 
@@ -92,7 +92,7 @@ def clock_set_back(*, feed: Feed, to: int, reason: str) -> SetBack:
         # States that contain the old clock are removed: the job builds its state from the log.
         states_forget(feed.name)
         remove_later(log, to)
-    return SetBack(rows, len(gone), len(new))
+    return ClockReset(rows, len(gone), len(new))
 
 
 def _evaluation(feed: Feed, head: FeedHead, start: int, tables: Iterable[pa.Table]) -> _Evaluation:

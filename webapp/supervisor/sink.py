@@ -79,7 +79,7 @@ class Fenced(RuntimeError):
     must end without writing."""
 
 
-class DatabaseAway(RuntimeError):
+class DatabaseUnavailable(RuntimeError):
     """PostgreSQL did not come back within TIMEOUT_S."""
 
 
@@ -146,7 +146,7 @@ def with_retries(attempt: Callable[[], Answer], *, timeout_s: float = TIMEOUT_S)
                 raise StoreTooSlow(str(error).strip()) from error
             if time.monotonic() - started > timeout_s:
                 what = "the database's disk is full" if is_full(error) else f"the database did not answer for {timeout_s:g} s"
-                raise DatabaseAway(f"{what}: {error}") from error
+                raise DatabaseUnavailable(f"{what}: {error}") from error
             connection.close()
             time.sleep(0.25)
 
@@ -288,7 +288,8 @@ class _Lines(io.TextIOBase):
         return text[:size]
 
 
-_escape: Callable[[str], str] = lambda text: text.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n").replace("\r", "\\r")  # noqa: E731
+def _escape(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n").replace("\r", "\\r")
 
 
 def _copy_line(position: int, fact: Fact) -> str:

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from confluent_kafka import KafkaException, Producer
 
 from engine.sinks.live import WANTED, Keyed, SinkKind
-from engine.sources.live import Away, Network, Settings
-from engine.sources.live.kafka import ANSWER_S, BROKERS, CONNECTION, TOPIC, Problems, check, client_settings, partitions_of, reason
+from engine.sources.live import Network, Settings, SourceUnavailable
+from engine.sources.live.kafka import ANSWER_S, BROKERS, CONNECTION, TOPIC, ClientErrors, check, client_settings, partitions_of, reason
 
 TAKEN_S = 30.0
 """How long the brokers may take to have a batch on all replicas."""
@@ -26,7 +26,7 @@ class KafkaSink:
 
     def __init__(self, settings: Settings, network: Network, identity: str) -> None:
         self._topic = settings["topic"]
-        self._problems = Problems()
+        self._problems = ClientErrors()
         configuration = client_settings(settings, network, self._problems) | {
             "enable.idempotence": True,
             "delivery.timeout.ms": int(TAKEN_S * 1000),
@@ -43,7 +43,7 @@ class KafkaSink:
             if identity:
                 self._producer.init_transactions(ANSWER_S)
         except KafkaException as error:
-            raise Away(f"Kafka: {self._problems.last or reason(error)}") from error
+            raise SourceUnavailable(f"Kafka: {self._problems.last or reason(error)}") from error
 
     def write(self, records: Sequence[Keyed]) -> None:
         try:
@@ -53,7 +53,7 @@ class KafkaSink:
             self._producer.commit_transaction(TAKEN_S)
         except KafkaException as error:
             # The next `init_transactions` aborts an unfinished transaction.
-            raise Away(f"Kafka: {self._problems.last or reason(error)}") from error
+            raise SourceUnavailable(f"Kafka: {self._problems.last or reason(error)}") from error
 
     def _produce(self, one: Keyed) -> None:
         value = None if one.value is None else one.value.encode()

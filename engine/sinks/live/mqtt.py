@@ -16,7 +16,7 @@ import paho.mqtt.client as paho
 from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 
 from engine.sinks.live import WANTED, Keyed, SinkKind
-from engine.sources.live import HOST, Away, Field, FieldType, Network, Settings
+from engine.sources.live import HOST, Field, FieldType, Network, Settings, SourceUnavailable
 from engine.sources.live.mqtt import ACCESS, CONNECT_S, KEEP_ALIVE_S, PORT, VERSION, NetworkClient, secure
 
 TAKEN_S = 30.0
@@ -48,13 +48,13 @@ class MqttSink:
         try:
             self._client.connect(host, port, KEEP_ALIVE_S)
         except (OSError, ValueError) as error:
-            raise Away(f"The broker cannot be reached: {error}") from error
+            raise SourceUnavailable(f"The broker cannot be reached: {error}") from error
         self._client.loop_start()
         if not self._ready.wait(CONNECT_S):
             self._problem = self._problem or "The broker did not answer."
         if self._problem:
             self.close()
-            raise Away(self._problem)
+            raise SourceUnavailable(self._problem)
 
     def _connected(self, client: Any, data: Any, flags: Any, reason: Any, properties: Any) -> None:
         if reason.is_failure:
@@ -71,13 +71,13 @@ class MqttSink:
             while not self._problem and not sent.is_published() and time.monotonic() < end:
                 sent.wait_for_publish(MOMENT_S)
             if not sent.is_published():
-                raise Away(self._problem or f"The broker did not acknowledge all messages within {TAKEN_S:g} s.")
+                raise SourceUnavailable(self._problem or f"The broker did not acknowledge all messages within {TAKEN_S:g} s.")
 
     def _publish(self, one: Keyed) -> paho.MQTTMessageInfo:
         # An empty message takes a retained one away.
         sent = self._client.publish(f"{self._topic}/{one.key}", one.value or "", qos=1, retain=self._keeps)
         if sent.rc != paho.MQTT_ERR_SUCCESS:
-            raise Away(self._problem or paho.error_string(sent.rc))
+            raise SourceUnavailable(self._problem or paho.error_string(sent.rc))
         return sent
 
     def description(self) -> str:

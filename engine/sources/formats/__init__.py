@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from engine.model.messages import Message
-from engine.sources.files import Unreadable, zstd_stream
+from engine.sources.files import UnreadableFile, zstd_stream
 from engine.sources.formats.chunks import (
     CHUNK_ROWS,
     HEAD_BYTES,
     SHOWN,
-    Broken,
     Chunk,
-    Kind,
+    FileFormat,
+    InvalidLine,
     Layout,
     chunks_of,
     column_from,
@@ -31,26 +31,26 @@ from engine.sources.formats.chunks import (
 )  # fmt: skip
 
 __all__ = [
-    "CHUNK_ROWS", "HEAD_BYTES", "SHOWN", "Broken", "Chunk", "Kind", "Layout", "chunks_of", "column_from", "flattened", "head_of", "kind_of",
-    "open_bytes", "read_chunks", "table_of",
+    "CHUNK_ROWS", "HEAD_BYTES", "SHOWN", "Chunk", "FileFormat", "InvalidLine", "Layout", "chunks_of", "column_from", "flattened", "head_of",
+    "kind_of", "open_bytes", "read_chunks", "table_of",
 ]  # fmt: skip
 
 
-def kind_of(head: bytes, name: str) -> Kind:
+def kind_of(head: bytes, name: str) -> FileFormat:
     """The format of a file, from its decompressed first bytes; its name
     decides between text formats."""
     if head.startswith(b"PAR1"):
-        return Kind.PARQUET
+        return FileFormat.PARQUET
     if head.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
-        return Kind.ARROW
+        return FileFormat.ARROW
     if head.startswith(b"PK"):
-        return Kind.EXCEL
+        return FileFormat.EXCEL
     text = head.lstrip(b"\xef\xbb\xbf \t\r\n")
     if text.startswith(b"<"):
-        return Kind.KML if b"<kml" in head[:5_000].lower() or name.lower().endswith(".kml") else Kind.GPX
+        return FileFormat.KML if b"<kml" in head[:5_000].lower() or name.lower().endswith(".kml") else FileFormat.GPX
     if text.startswith((b"{", b"[")):
-        return Kind.JSON
-    return Kind.NMEA if any(sign in head for sign in (b"VDM,", b"VDO,")) else Kind.CSV
+        return FileFormat.JSON
+    return FileFormat.NMEA if any(sign in head for sign in (b"VDM,", b"VDO,")) else FileFormat.CSV
 
 
 def open_bytes(path: Path) -> BinaryIO:
@@ -72,9 +72,9 @@ def head_of(path: Path) -> bytes:
         with open_bytes(path) as stream:
             head = stream.read(HEAD_BYTES)
     except (OSError, EOFError, zlib.error) as error:
-        raise Unreadable(Message("The file cannot be unpacked: {error}", error=error)) from error
+        raise UnreadableFile(Message("The file cannot be unpacked: {error}", error=error)) from error
     if not head:
-        raise Unreadable(Message("The file has no bytes."))
+        raise UnreadableFile(Message("The file has no bytes."))
     return head
 
 
@@ -82,32 +82,32 @@ def read_chunks(path: Path, layout: Layout) -> Iterator[Chunk]:
     """The rows of a file in its order. Raises Unreadable; rows before the fault have been
     yielded."""
     # Each reader imports its libraries.
-    if layout.kind in (Kind.PARQUET, Kind.ARROW, Kind.EXCEL):
+    if layout.kind in (FileFormat.PARQUET, FileFormat.ARROW, FileFormat.EXCEL):
         from engine.sources.formats.typed import read_arrow, read_excel, read_parquet
 
-        typed: dict[Kind, Any] = {Kind.PARQUET: read_parquet, Kind.ARROW: read_arrow, Kind.EXCEL: read_excel}
+        typed: dict[FileFormat, Any] = {FileFormat.PARQUET: read_parquet, FileFormat.ARROW: read_arrow, FileFormat.EXCEL: read_excel}
         yield from typed[layout.kind](path, layout)
         return
     try:
         with open_bytes(path) as stream:
             yield from _texts(stream, layout)
     except (OSError, EOFError, zlib.error) as error:
-        raise Unreadable(Message("The file cannot be read to its end: {error}", error=error)) from error
+        raise UnreadableFile(Message("The file cannot be read to its end: {error}", error=error)) from error
 
 
 def _texts(stream: BinaryIO, layout: Layout) -> Iterator[Chunk]:
-    if layout.kind is Kind.CSV:
+    if layout.kind is FileFormat.CSV:
         from engine.sources.formats.delimited_text import read_delimited_text
 
         return read_delimited_text(stream, layout)
-    if layout.kind is Kind.JSON:
+    if layout.kind is FileFormat.JSON:
         from engine.sources.formats.json_text import read_json
 
         return read_json(stream)
-    if layout.kind is Kind.NMEA:
+    if layout.kind is FileFormat.NMEA:
         from engine.sources.formats.nmea import read_nmea
 
         return read_nmea(stream)
     from engine.sources.formats.xml_tracks import read_gpx, read_kml
 
-    return read_gpx(stream) if layout.kind is Kind.GPX else read_kml(stream)
+    return read_gpx(stream) if layout.kind is FileFormat.GPX else read_kml(stream)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from engine.model.messages import Message
-from engine.sources.files import Unreadable
+from engine.sources.files import UnreadableFile
 
 Ints = npt.NDArray[np.int64]
 CHUNK_ROWS = 20_000
@@ -23,7 +23,7 @@ SHOWN = 200
 """Characters of an unreadable line that are shown."""
 
 
-class Kind(StrEnum):
+class FileFormat(StrEnum):
     """The layout of a file."""
 
     CSV = "csv"
@@ -41,7 +41,7 @@ class Layout:
     """How a file is to be taken apart: `kind`, and for texts how they are written. `header`: the
     first line names the columns."""
 
-    kind: Kind
+    kind: FileFormat
     encoding: str = "utf-8"
     delimiter: str = ","
     header: bool = True
@@ -49,7 +49,7 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class Broken:
+class InvalidLine:
     """An invalid line: its position, its fault, and how it begins."""
 
     line: int
@@ -64,16 +64,16 @@ class Chunk:
 
     table: pa.Table
     lines: Ints
-    broken: Sequence[Broken] = field(default=())
+    broken: Sequence[InvalidLine] = field(default=())
 
 
-def chunks_of(records: Iterator[tuple[int, dict[str, Any] | Broken]]) -> Iterator[Chunk]:
+def chunks_of(records: Iterator[tuple[int, dict[str, Any] | InvalidLine]]) -> Iterator[Chunk]:
     """Numbered records as chunks; what is broken goes along with the rows before it."""
     rows: list[dict[str, Any]] = []
     lines: list[int] = []
-    broken: list[Broken] = []
+    broken: list[InvalidLine] = []
     for line, record in records:
-        if isinstance(record, Broken):
+        if isinstance(record, InvalidLine):
             broken.append(record)
         else:
             rows.append(record)
@@ -94,7 +94,7 @@ def table_of(records: Sequence[dict[str, Any]]) -> pa.Table:
     flat = [record if not any(isinstance(value, dict) for value in record.values()) else flattened(record) for record in records]
     names = dict.fromkeys(name for record in flat for name in record)
     if len(names) > MOST_COLUMNS:
-        raise Unreadable(Message("The file has more than {most} columns.", most=MOST_COLUMNS))
+        raise UnreadableFile(Message("The file has more than {most} columns.", most=MOST_COLUMNS))
     columns = {name: column_from([record.get(name) for record in flat]) for name in names}
     return pa.table(columns) if columns else pa.table({"$none": pa.nulls(len(records))}).drop_columns(["$none"])
 

@@ -16,8 +16,8 @@ from charset_normalizer import from_bytes
 
 from engine.model.messages import Message
 from engine.sources.csv_records import NOT_UTF8, Block, Record, blocks_of_records, lines_of, records_of
-from engine.sources.files import Unreadable
-from engine.sources.formats.chunks import HEAD_BYTES, SHOWN, Broken, Chunk, Kind, Layout
+from engine.sources.files import UnreadableFile
+from engine.sources.formats.chunks import HEAD_BYTES, SHOWN, Chunk, FileFormat, InvalidLine, Layout
 from engine.sources.lines import UTF8_MARK, blocks, is_utf8
 
 DELIMITERS = (",", ";", "\t", "|", " ")
@@ -39,7 +39,7 @@ def guess_layout(head: bytes) -> Layout:
     # The last line may be incomplete.
     lines = lines[:-1] if len(head) == HEAD_BYTES and len(lines) > 1 else lines
     delimiter = delimiter_of(lines)
-    return Layout(Kind.CSV, encoding, delimiter, has_header(lines, delimiter))
+    return Layout(FileFormat.CSV, encoding, delimiter, has_header(lines, delimiter))
 
 
 def _joined(lines: list[str]) -> Iterator[str]:
@@ -78,14 +78,14 @@ def _is_mostly_utf8(head: bytes) -> bool:
     return 2 * sum(is_utf8(line) for line in lines) >= len(lines)
 
 
-def lines_not_utf8(stream: BinaryIO, most_bytes: int) -> Iterator[Broken]:
+def lines_not_utf8(stream: BinaryIO, most_bytes: int) -> Iterator[InvalidLine]:
     """The lines of a text's first bytes that are no UTF-8."""
     line = 1
     for block in blocks(stream):
         if not is_utf8(block):
             for at, one in enumerate(block.split(b"\n"), line):
                 if not is_utf8(one):
-                    yield Broken(at, OTHER_ENCODING, one.decode("utf-8", "replace").rstrip("\r")[:SHOWN])
+                    yield InvalidLine(at, OTHER_ENCODING, one.decode("utf-8", "replace").rstrip("\r")[:SHOWN])
         line += block.count(b"\n")
         most_bytes -= len(block)
         if most_bytes <= 0:
@@ -151,7 +151,7 @@ def column_names(header: list[str]) -> list[str]:
     """Each column's name: `column 3` where there is none, `name 2` for a second of its name.
     Raises Unreadable for too many."""
     if len(header) > MOST_COLUMNS:
-        raise Unreadable(Message("The file has more than {most} columns.", most=MOST_COLUMNS))
+        raise UnreadableFile(Message("The file has more than {most} columns.", most=MOST_COLUMNS))
     names: list[str] = []
     for number, name in enumerate(header, 1):
         plain = name.strip()[:100] or f"column {number}"
@@ -168,7 +168,7 @@ def _as_utf8(stream: BinaryIO, encoding: str) -> BinaryIO:
     try:
         return _Recoded(stream, encoding)  # type: ignore[return-value]
     except LookupError as error:
-        raise Unreadable(Message("There is no encoding {encoding}.", encoding=repr(encoding[:40]))) from error
+        raise UnreadableFile(Message("There is no encoding {encoding}.", encoding=repr(encoding[:40]))) from error
 
 
 class _Recoded:
@@ -216,7 +216,7 @@ def _remedy(problem: Message) -> Message:
 def _by_record(records: Sequence[Record], names: list[str]) -> Chunk:
     rows: list[list[str]] = []
     lines: list[int] = []
-    broken: list[Broken] = []
+    broken: list[InvalidLine] = []
     for one in records:
         problem = one.problem
         if problem is None and len(one.cells) != len(names):
@@ -226,6 +226,6 @@ def _by_record(records: Sequence[Record], names: list[str]) -> Chunk:
             lines.append(one.line)
         else:
             sentence = OTHER_ENCODING if problem == NOT_UTF8 else _remedy(problem)
-            broken.append(Broken(one.line, sentence, one.text[:SHOWN]))
+            broken.append(InvalidLine(one.line, sentence, one.text[:SHOWN]))
     columns = {name: pa.array([row[at] or None for row in rows], pa.string()) for at, name in enumerate(names)}
     return Chunk(pa.table(columns), np.array(lines, np.int64), tuple(broken))

@@ -9,15 +9,15 @@ from itertools import chain
 from typing import Any, BinaryIO
 
 from engine.model.messages import Message, message_of
-from engine.sources.files import Unreadable
-from engine.sources.formats.chunks import SHOWN, Broken, Chunk, chunks_of
+from engine.sources.files import UnreadableFile
+from engine.sources.formats.chunks import SHOWN, Chunk, InvalidLine, chunks_of
 
 DOCUMENT_BYTES = 64_000_000
 """A document that is not an object a line is read as a whole."""
 LINE_BYTES = 1_000_000
 TIMES = ("times", "coordTimes", "timestamps", "coordinateProperties.times")
 """Where a line's times are kept: by its corners."""
-Records = Iterator[tuple[int, dict[str, Any] | Broken]]
+Records = Iterator[tuple[int, dict[str, Any] | InvalidLine]]
 
 
 def read_json(stream: BinaryIO) -> Iterator[Chunk]:
@@ -57,7 +57,7 @@ def _of_lines(lines: Iterator[bytes]) -> Records:
         except (ValueError, RecursionError) as error:
             yield (
                 number,
-                Broken(
+                InvalidLine(
                     number, Message("{error}: correct the line, or leave it out", error=message_of(error)), line[:SHOWN].decode("utf-8", "replace")
                 ),
             )
@@ -68,21 +68,21 @@ def _of_lines(lines: Iterator[bytes]) -> Records:
 
 def _of_document(data: bytes) -> Records:
     if len(data) > DOCUMENT_BYTES:
-        raise Unreadable(
+        raise UnreadableFile(
             Message("A JSON document has at most {most} MB: write longer ones with an object on each line.", most=DOCUMENT_BYTES // 1_000_000)
         )
     try:
         document = json.loads(data.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        raise Unreadable(Message("This is not JSON, neither as a whole nor with an object on each line: {error}", error=error)) from error
+        raise UnreadableFile(Message("This is not JSON, neither as a whole nor with an object on each line: {error}", error=error)) from error
     yield from _entries(document)
 
 
-def records_of(document: Any) -> Iterator[dict[str, Any] | Broken]:
+def records_of(document: Any) -> Iterator[dict[str, Any] | InvalidLine]:
     """The records of a JSON document that was read: those of the list in
     it, else the object itself."""
     if not isinstance(document, dict | list):
-        yield Broken(1, Message("this is neither an object nor a list of objects"), str(document)[:SHOWN])
+        yield InvalidLine(1, Message("this is neither an object nor a list of objects"), str(document)[:SHOWN])
     for _, record in _entries(document):
         yield record
 
@@ -96,10 +96,10 @@ def _entries(document: Any) -> Records:
             for record in _records(entry, number):
                 yield number, record
         else:
-            yield number, Broken(number, Message("the entry is not an object"), str(entry)[:SHOWN])
+            yield number, InvalidLine(number, Message("the entry is not an object"), str(entry)[:SHOWN])
 
 
-def _records(entry: dict[str, Any], number: int) -> Iterator[dict[str, Any] | Broken]:
+def _records(entry: dict[str, Any], number: int) -> Iterator[dict[str, Any] | InvalidLine]:
     """The rows of a feature of GeoJSON; any other object is one row."""
     geometry = entry.get("geometry")
     if entry.get("type") != "Feature" or not isinstance(geometry, dict | None):
@@ -118,11 +118,11 @@ def _records(entry: dict[str, Any], number: int) -> Iterator[dict[str, Any] | Br
         elif kind in ("LineString", "MultiPoint", "MultiLineString"):
             yield from _corners(properties, places if kind == "MultiLineString" else [places], kind == "MultiLineString", number)
         elif kind in ("Polygon", "MultiPolygon"):
-            yield Broken(number, Message("a {kind} is a region, not a position: import regions on the page Regions", kind=kind), "")
+            yield InvalidLine(number, Message("a {kind} is a region, not a position: import regions on the page Regions", kind=kind), "")
         else:
-            yield Broken(number, Message("a {kind} is not a position: points, and lines with times, are read", kind=kind), "")
+            yield InvalidLine(number, Message("a {kind} is not a position: points, and lines with times, are read", kind=kind), "")
     except (TypeError, ValueError, IndexError, KeyError, OverflowError) as error:
-        yield Broken(number, Message("its coordinates cannot be read: {error}", error=error), str(places)[:SHOWN])
+        yield InvalidLine(number, Message("its coordinates cannot be read: {error}", error=error), str(places)[:SHOWN])
 
 
 def _place(place: Any) -> dict[str, Any]:
@@ -130,16 +130,18 @@ def _place(place: Any) -> dict[str, Any]:
     return position if len(place) < 3 else {**position, "z": place[2]}
 
 
-def _corners(properties: dict[str, Any], lines: Any, nested: bool, number: int) -> Iterator[dict[str, Any] | Broken]:
+def _corners(properties: dict[str, Any], lines: Any, nested: bool, number: int) -> Iterator[dict[str, Any] | InvalidLine]:
     name, times = _times(properties)
     rest = {key: value for key, value in properties.items() if key != name and not isinstance(value, list)}
     if times is None and any(len(place) < 4 for line in lines for place in line):
-        yield Broken(number, Message("the line has no times: give one for each corner, in its property {name}", name=repr(TIMES[0])), "")
+        yield InvalidLine(number, Message("the line has no times: give one for each corner, in its property {name}", name=repr(TIMES[0])), "")
         return
     for at, line in enumerate(lines):
         own = None if times is None else times[at] if nested and times and isinstance(times[0], list) else times
         if own is not None and len(own) != len(line):
-            yield Broken(number, Message("the line has not as many times ({times}) as corners ({corners})", corners=len(line), times=len(own)), "")
+            yield InvalidLine(
+                number, Message("the line has not as many times ({times}) as corners ({corners})", corners=len(line), times=len(own)), ""
+            )
             continue
         for corner, place in enumerate(line):
             yield {**rest, **_place(place), "time": place[3] if own is None else own[corner]}

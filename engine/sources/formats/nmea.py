@@ -20,7 +20,7 @@ from pyais.exceptions import AISBaseException
 
 from engine.model.messages import Message
 from engine.sources.formats.ais_static import described
-from engine.sources.formats.chunks import SHOWN, Broken, Chunk, chunks_of
+from engine.sources.formats.chunks import SHOWN, Chunk, InvalidLine, chunks_of
 
 LINE_BYTES = 1_000
 """A sentence has 82 characters, and a tag block as many."""
@@ -42,7 +42,7 @@ COLUMNS = ("mmsi", "time", "lon", "lat", "msg_type", "speed", "course", "heading
 
 
 @dataclass
-class Known:
+class MessageMerger:
     """The messages of all receivers of one stream. A message received again within `merge_ms` was
     heard by another receiver."""
 
@@ -94,11 +94,11 @@ class Messages:
     """Lines of one receiver in, a row for each message with a position; names and types from static
     messages are on all later rows of a vessel."""
 
-    known: Known = field(default_factory=Known)
+    known: MessageMerger = field(default_factory=MessageMerger)
     _parts: OrderedDict[tuple[bytes, ...], dict[int, bytes]] = field(default_factory=OrderedDict)
     _announced: int | None = None
 
-    def read(self, line: bytes, now: int | None = None) -> dict[str, Any] | Broken | None:
+    def read(self, line: bytes, now: int | None = None) -> dict[str, Any] | InvalidLine | None:
         """The row that the line completes, its fault, or null. `now`: the time of reception if
         the line has none, in ms."""
         line = line.strip()
@@ -169,21 +169,21 @@ def read_nmea(stream: BinaryIO) -> Iterator[Chunk]:
     yield from chunks_of(_of_lines(stream))
 
 
-def _of_lines(stream: BinaryIO) -> Iterator[tuple[int, dict[str, Any] | Broken]]:
+def _of_lines(stream: BinaryIO) -> Iterator[tuple[int, dict[str, Any] | InvalidLine]]:
     messages, number = Messages(), 0
     while line := stream.readline(LINE_BYTES):
         number += 1
         message = messages.read(line)
-        if isinstance(message, Broken):
-            yield number, Broken(number, message.problem, message.text)
+        if isinstance(message, InvalidLine):
+            yield number, InvalidLine(number, message.problem, message.text)
         elif message is not None:
             yield number, message
         while len(line) == LINE_BYTES and not line.endswith(b"\n") and (line := stream.readline(LINE_BYTES)):
             continue
 
 
-def _broken(problem: Message, line: bytes) -> Broken:
-    return Broken(0, problem, line[:SHOWN].decode("ascii", "replace"))
+def _broken(problem: Message, line: bytes) -> InvalidLine:
+    return InvalidLine(0, problem, line[:SHOWN].decode("ascii", "replace"))
 
 
 def _content(parts: list[bytes]) -> bytes:

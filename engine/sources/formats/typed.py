@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from engine.model.messages import Message
-from engine.sources.files import Unreadable
-from engine.sources.formats.chunks import CHUNK_ROWS, Chunk, Kind, Layout, chunks_of
+from engine.sources.files import UnreadableFile
+from engine.sources.formats.chunks import CHUNK_ROWS, Chunk, FileFormat, Layout, chunks_of
 from engine.sources.formats.delimited_text import column_names
 from engine.sources.places import WKB
 
@@ -39,7 +39,9 @@ def read_parquet(path: Path, layout: Layout) -> Iterator[Chunk]:
         with pq.ParquetFile(path, pre_buffer=False, buffer_size=BUFFER_BYTES) as file:
             yield from _numbered(file.iter_batches(CHUNK_ROWS, use_threads=False))
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise Unreadable(Message("The Parquet file cannot be read: {error}", error=(str(error) or type(error).__name__).splitlines()[0])) from error
+        raise UnreadableFile(
+            Message("The Parquet file cannot be read: {error}", error=(str(error) or type(error).__name__).splitlines()[0])
+        ) from error
 
 
 def read_arrow(path: Path, layout: Layout) -> Iterator[Chunk]:
@@ -60,17 +62,17 @@ def read_arrow(path: Path, layout: Layout) -> Iterator[Chunk]:
             # Pages that were read would stay with the process until its end.
             mapped.madvise(mmap.MADV_DONTNEED)
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
-        raise Unreadable(Message("The Arrow file cannot be read: {error}", error=(str(error) or type(error).__name__).splitlines()[0])) from error
+        raise UnreadableFile(Message("The Arrow file cannot be read: {error}", error=(str(error) or type(error).__name__).splitlines()[0])) from error
 
 
-def geometry_of(path: Path, kind: Kind) -> dict[str, Any]:
+def geometry_of(path: Path, kind: FileFormat) -> dict[str, Any]:
     """The column of places that the metadata of a GeoParquet file (or of Arrow's files beside it)
     names, as keys of a reading; empty without one.
 
     References: geoparquet.org, version 1.1.0; a system without a number of EPSG stays open.
     """
     try:
-        if kind is Kind.PARQUET:
+        if kind is FileFormat.PARQUET:
             schema = pq.read_schema(path)
         else:
             with pa.OSFile(str(path)) as raw:
@@ -178,11 +180,11 @@ def read_excel(path: Path, layout: Layout) -> Iterator[Chunk]:
             names = column_names(["" if cell is None else str(cell) for cell in next(rows, (1, ()))[1]])
             filled = ((number, row) for number, row in rows if any(cell is not None for cell in row))
             yield from chunks_of((number, dict(zip(names, map(_value, row), strict=False))) for number, row in filled)
-    except Unreadable:
+    except UnreadableFile:
         raise
     except Exception as error:
         # The library raises the errors of its parts.
-        raise Unreadable(Message("The workbook cannot be read: {error}", error=str(error).partition(chr(10))[0])) from error
+        raise UnreadableFile(Message("The workbook cannot be read: {error}", error=str(error).partition(chr(10))[0])) from error
 
 
 def _first_filled(sheets: list[Any]) -> Any:
@@ -238,11 +240,11 @@ def _check_archive(path: Path) -> None:
         with zipfile.ZipFile(path) as archive:
             entries = archive.infolist()
     except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
-        raise Unreadable(Message("The workbook cannot be opened: {error}", error=error)) from error
+        raise UnreadableFile(Message("The workbook cannot be opened: {error}", error=error)) from error
     if sum(entry.file_size for entry in entries) > UNPACKED_BYTES:
-        raise Unreadable(Message("The workbook unpacks to more than {most} MB: save it as CSV.", most=UNPACKED_BYTES // 1_000_000))
+        raise UnreadableFile(Message("The workbook unpacks to more than {most} MB: save it as CSV.", most=UNPACKED_BYTES // 1_000_000))
     if not any(entry.filename == "xl/workbook.xml" for entry in entries):
-        raise Unreadable(Message("The archive is not an Excel workbook: unpack it, and choose the file in it."))
+        raise UnreadableFile(Message("The archive is not an Excel workbook: unpack it, and choose the file in it."))
 
 
 def _value(cell: Any) -> Any:

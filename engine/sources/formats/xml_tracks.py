@@ -10,10 +10,10 @@ from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import iterparse
 
 from engine.model.messages import Message
-from engine.sources.files import Unreadable
-from engine.sources.formats.chunks import Broken, Chunk, chunks_of
+from engine.sources.files import UnreadableFile
+from engine.sources.formats.chunks import Chunk, InvalidLine, chunks_of
 
-Record = dict[str, Any] | Broken
+Record = dict[str, Any] | InvalidLine
 MOST_DEPTH = 100
 TIMELESS = ("LineString", "Polygon", "Model")
 """KML geometries that are not a position at a time."""
@@ -37,7 +37,7 @@ def _elements(stream: BinaryIO, reader: _Gpx | _Kml) -> Iterator[Record]:
         for event, element in iterparse(stream, ("start", "end"), forbid_dtd=True):
             if event == "start":
                 if len(above) == MOST_DEPTH:
-                    raise Unreadable(Message("Elements of the file are nested more than {most} levels deep.", most=MOST_DEPTH))
+                    raise UnreadableFile(Message("Elements of the file are nested more than {most} levels deep.", most=MOST_DEPTH))
                 above.append(element)
                 reader.begin(_local(element))
                 continue
@@ -49,9 +49,9 @@ def _elements(stream: BinaryIO, reader: _Gpx | _Kml) -> Iterator[Record]:
                 if above:
                     above[-1].remove(element)
     except DefusedXmlException as error:
-        raise Unreadable(Message("XML with a document type is not read: remove its DOCTYPE.")) from error
+        raise UnreadableFile(Message("XML with a document type is not read: remove its DOCTYPE.")) from error
     except (ParseError, ValueError, LookupError) as error:
-        raise Unreadable(Message("The XML cannot be read: {error}", error=error)) from error
+        raise UnreadableFile(Message("The XML cannot be read: {error}", error=error)) from error
 
 
 def _local(element: Element) -> str:
@@ -118,7 +118,7 @@ class _Kml:
         whens = [(child.text or "").strip() for child in track if _local(child) == "when"]
         places = [(child.text or "").split() for child in track if _local(child) == "coord"]
         if len(whens) != len(places):
-            yield Broken(
+            yield InvalidLine(
                 self.placemarks,
                 Message(
                     "the track {name} has not as many times ({times}) as places ({places})",
@@ -139,7 +139,7 @@ class _Kml:
                 values=count,
                 unfit=repr(unfit),
             )
-            yield Broken(self.placemarks, problem, name)
+            yield InvalidLine(self.placemarks, problem, name)
         for at, (when, place) in enumerate(zip(whens, places, strict=True)):
             row = {"name": name, "time": when or None, **_lon_lat(place)}
             yield {**row, **_besides({**data, **{of: values[at] for of, values in series.items()}}, row)}
@@ -149,7 +149,7 @@ class _Kml:
         when = next((one.text or "" for one in placemark.iter() if _local(one) in ("when", "begin")), "").strip()
         if not points or not when:
             return [
-                Broken(
+                InvalidLine(
                     self.placemarks, Message("the placemark {name} has no place with a time: tracks and time stamps are read", name=repr(name)), name
                 )
             ]
@@ -163,7 +163,7 @@ class _Kml:
             problem = Message(
                 "the placemark {name} has a {other} beside its points, which has no times: points and tracks are read", name=repr(name), other=other
             )
-            rows.append(Broken(self.placemarks, problem, name))
+            rows.append(InvalidLine(self.placemarks, problem, name))
         return rows
 
 

@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from engine.model.messages import Message
-from engine.sources.files import Unreadable
-from engine.sources.formats import Broken, Chunk, Kind, Layout, head_of, kind_of, open_bytes, read_chunks
+from engine.sources.files import UnreadableFile
+from engine.sources.formats import Chunk, FileFormat, InvalidLine, Layout, head_of, kind_of, open_bytes, read_chunks
 from engine.sources.formats.delimited_text import guess_layout, lines_not_utf8
 from engine.sources.guessing.columns import guess
 from engine.sources.guessing.samples import SHOWN_FAULTS, described
@@ -39,10 +39,10 @@ def inspect(path: Path, name: str, chosen: Mapping[str, Any]) -> dict[str, Any]:
 
 def _layout(path: Path, name: str, chosen: Mapping[str, Any]) -> Layout:
     head = head_of(path)
-    kind = Kind(chosen["kind"]) if chosen.get("kind") in list(Kind) else kind_of(head, name)
-    layout = guess_layout(head) if kind is Kind.CSV else Layout(kind)
+    kind = FileFormat(chosen["kind"]) if chosen.get("kind") in list(FileFormat) else kind_of(head, name)
+    layout = guess_layout(head) if kind is FileFormat.CSV else Layout(kind)
     options = {key: chosen[key] for key in ("encoding", "delimiter", "header", "sheet") if key in chosen}
-    if kind is Kind.EXCEL and not options.get("sheet"):
+    if kind is FileFormat.EXCEL and not options.get("sheet"):
         from engine.sources.formats.typed import filled_sheet
 
         options["sheet"] = filled_sheet(path)
@@ -50,17 +50,17 @@ def _layout(path: Path, name: str, chosen: Mapping[str, Any]) -> Layout:
 
 
 def _sheets(path: Path, layout: Layout) -> list[str]:
-    if layout.kind is not Kind.EXCEL:
+    if layout.kind is not FileFormat.EXCEL:
         return []
     from engine.sources.formats.typed import sheets_of
 
     return sheets_of(path)
 
 
-def _further_on(path: Path, layout: Layout, known: set[int]) -> list[Broken]:
+def _further_on(path: Path, layout: Layout, known: set[int]) -> list[InvalidLine]:
     """Lines after the sample with another encoding: the user must see them
     before the file is loaded."""
-    if layout.kind is not Kind.CSV or layout.encoding.lower() not in ("utf-8", "utf-8-sig"):
+    if layout.kind is not FileFormat.CSV or layout.encoding.lower() not in ("utf-8", "utf-8-sig"):
         return []
     try:
         with open_bytes(path) as stream:
@@ -72,19 +72,19 @@ def _further_on(path: Path, layout: Layout, known: set[int]) -> list[Broken]:
 
 def _of_metadata(path: Path, layout: Layout, chosen: Mapping[str, Any]) -> Mapping[str, Any]:
     """What a file with types says itself of its places, unless others were chosen."""
-    if layout.kind not in (Kind.PARQUET, Kind.ARROW) or not {"x", "y", "place_format"}.isdisjoint(chosen):
+    if layout.kind not in (FileFormat.PARQUET, FileFormat.ARROW) or not {"x", "y", "place_format"}.isdisjoint(chosen):
         return {}
     from engine.sources.formats.typed import geometry_of
 
     return geometry_of(path, layout.kind)
 
 
-def _sample(chunks: Iterable[Chunk]) -> tuple[pa.Table, npt.NDArray[np.int64], Sequence[Broken]]:
+def _sample(chunks: Iterable[Chunk]) -> tuple[pa.Table, npt.NDArray[np.int64], Sequence[InvalidLine]]:
     """The first rows of a file: as many as its first piece, at most SAMPLE_ROWS."""
     first = next(iter(chunks), None)
     if first is None or not (first.table.num_rows or first.broken):
-        raise Unreadable(Message("There are no rows in the file."))
+        raise UnreadableFile(Message("There are no rows in the file."))
     if first.table.num_rows and not first.table.num_columns:
-        raise Unreadable(Message("The rows of the file hold no single values, and lists are not read: write a column for each value."))
+        raise UnreadableFile(Message("The rows of the file hold no single values, and lists are not read: write a column for each value."))
     # Without columns Arrow does not count the rows of a slice.
     return first.table.slice(0, min(SAMPLE_ROWS, first.table.num_rows)), first.lines[:SAMPLE_ROWS], list(islice(first.broken, SAMPLE_ROWS))

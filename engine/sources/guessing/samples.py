@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from engine.model.events import plain_row
-from engine.sources.formats import Broken
+from engine.sources.formats import InvalidLine
 from engine.sources.reading import Reading, read_rows
 
 SHOWN_ROWS, SHOWN_PLACES = 20, 1_500
@@ -20,7 +20,7 @@ INTERVALS_S = (0.1, 1, 2, 5, 10, 30, 60, 300, 900, 3600, 21_600, 86_400)
 """Bounds of the histogram of intervals between an entity's rows."""
 
 
-def described(raw: pa.Table, lines: npt.NDArray[np.int64], broken: Sequence[Broken], reading: Reading) -> dict[str, Any]:
+def described(raw: pa.Table, lines: npt.NDArray[np.int64], broken: Sequence[InvalidLine], reading: Reading) -> dict[str, Any]:
     """The sample for a page: its columns and rows, its faults by row, and the
     derived settings of the feed."""
     feed = reading.feed("sample")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
-from engine.sources.formats import Broken
+from engine.sources.formats import InvalidLine
 
 BATCH_ROWS = 4_000
 """A batch has at most about this many records."""
@@ -28,7 +28,7 @@ Record = Mapping[str, Any]
 Settings = Mapping[str, Any]
 
 
-class Away(Exception):
+class SourceUnavailable(Exception):
     """The other side cannot be reached, refuses the connection, or closed it: retried later. The
     text is for the user who set up the connector."""
 
@@ -43,7 +43,7 @@ class Batch:
     it said so far, as texts.
     """
 
-    records: Sequence[Record | Broken] = ()
+    records: Sequence[Record | InvalidLine] = ()
     offset: Any = None
     messages: int = 0
     merged: int = 0

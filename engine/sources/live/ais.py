@@ -8,10 +8,10 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.sources.formats import Broken
-from engine.sources.formats.nmea import COLUMNS, LINE_BYTES, Known, Messages
+from engine.sources.formats import InvalidLine
+from engine.sources.formats.nmea import COLUMNS, LINE_BYTES, MessageMerger, Messages
 from engine.sources.live import HOST, PORT, RECEIVED, Batch, Field, FieldType, Network, Record, Settings, SourceKind
-from engine.sources.live.arrivals import Arrivals, Lines, Part
+from engine.sources.live.arrivals import Arrivals, Lines, ReceivedBytes
 
 PEERS_KEPT = 256
 """Senders of datagrams whose incomplete messages are remembered: addresses can be forged."""
@@ -39,7 +39,7 @@ class AisSource:
 
     def __init__(self, arrivals: Arrivals, merge_seconds: int) -> None:
         self._arrivals = arrivals
-        self._known = Known(merge_seconds * 1000)
+        self._known = MessageMerger(merge_seconds * 1000)
         self._peers: OrderedDict[Hashable, _Peer] = OrderedDict()
 
     def batches(self, offset: Any) -> Iterator[Batch]:
@@ -52,22 +52,22 @@ class AisSource:
     def close(self) -> None:
         self._arrivals.close()
 
-    def _batch(self, parts: list[Part]) -> Batch:
+    def _batch(self, parts: list[ReceivedBytes]) -> Batch:
         merged, count = self._known.merged, 0
-        records: list[Record | Broken] = []
+        records: list[Record | InvalidLine] = []
         for part in parts:
             peer = self._peer(part)
             for line in peer.lines.of(part):
                 count += 1
                 message = peer.messages.read(line, part.at)
-                if isinstance(message, Broken):
+                if isinstance(message, InvalidLine):
                     records.append(message)
                 elif message is not None:
                     records.append({**message, RECEIVED: part.at})
         facts = {str(mmsi): facts for mmsi, facts in self._known.changed().items()}
         return Batch(records, messages=count, merged=self._known.merged - merged, facts=facts)
 
-    def _peer(self, part: Part) -> _Peer:
+    def _peer(self, part: ReceivedBytes) -> _Peer:
         peer = self._peers.pop(part.peer, None) or _Peer(Messages(self._known))
         if not part.ended:
             self._peers[part.peer] = peer

@@ -16,7 +16,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from queue import Empty, Full, Queue
 
-from engine.sources.live import BATCH_ROWS, LINGER_S, Away
+from engine.sources.live import BATCH_ROWS, LINGER_S, SourceUnavailable
 
 RECEIVE_BYTES = 65_536
 WAITING_PARTS = 20_000
@@ -34,7 +34,7 @@ BUFFER_BYTES = 4 << 20
 
 
 @dataclass(frozen=True)
-class Part:
+class ReceivedBytes:
     """Bytes from one peer, and their time of arrival, in ms. `ended`: the peer's last."""
 
     peer: Hashable
@@ -47,7 +47,7 @@ class Arrivals:
     """The parts of all peers in the order of their arrival."""
 
     def __init__(self) -> None:
-        self._queue: Queue[Part] = Queue(WAITING_PARTS)
+        self._queue: Queue[ReceivedBytes] = Queue(WAITING_PARTS)
         self._bytes = 0
         self._lock = threading.Lock()
         self._over = threading.Event()
@@ -75,13 +75,13 @@ class Arrivals:
             receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER_BYTES)
         self._start(receiver, self._receive, receiver)
 
-    def taken(self) -> Iterator[list[Part]]:
+    def taken(self) -> Iterator[list[ReceivedBytes]]:
         """Yields what arrived within LINGER_S, repeatedly. Raises Away when the peer has
         ended and all of it was taken."""
         while True:
             parts = self._some()
             if not parts and self.failure is not None and self._queue.empty():
-                raise Away(self.failure)
+                raise SourceUnavailable(self.failure)
             yield parts
 
     def close(self) -> None:
@@ -92,8 +92,8 @@ class Arrivals:
         for thread in self._threads:
             thread.join(5.0)
 
-    def _some(self) -> list[Part]:
-        parts: list[Part] = []
+    def _some(self) -> list[ReceivedBytes]:
+        parts: list[ReceivedBytes] = []
         end = time.monotonic() + LINGER_S
         size = 0
         while len(parts) < BATCH_ROWS and size < BATCH_ROWS * 80 and (left := end - time.monotonic()) > 0:
@@ -120,7 +120,7 @@ class Arrivals:
             if not self._over.is_set():
                 self.failure = f"The connection was lost: {error}"
 
-    def _put(self, part: Part) -> None:
+    def _put(self, part: ReceivedBytes) -> None:
         """Waits while too much has not been worked on."""
         while not self._over.is_set():
             if self._bytes < WAITING_BYTES:
@@ -140,10 +140,10 @@ class Arrivals:
             except TimeoutError:
                 continue
             if not data:
-                self._put(Part(peer, b"", _now(), ended=True))
+                self._put(ReceivedBytes(peer, b"", _now(), ended=True))
                 self.failure = "The other side ended the connection."
                 return
-            self._put(Part(peer, data, _now()))
+            self._put(ReceivedBytes(peer, data, _now()))
 
     def _receive(self, receiver: socket.socket) -> None:
         while not self._over.is_set():
@@ -151,7 +151,7 @@ class Arrivals:
                 data, sender = receiver.recvfrom(RECEIVE_BYTES)
             except TimeoutError:
                 continue
-            part = Part(sender[:2], data if data.endswith(b"\n") else data + b"\n", _now())
+            part = ReceivedBytes(sender[:2], data if data.endswith(b"\n") else data + b"\n", _now())
             if self._bytes >= WAITING_BYTES or self._queue.full():
                 self.dropped += 1
                 continue
@@ -201,13 +201,13 @@ class Arrivals:
             self._remove_peer(peer, chosen, peers)
             return
         heard = peers[peer]
-        self._put(Part(heard.number, data, _now()))
+        self._put(ReceivedBytes(heard.number, data, _now()))
         # The one that was silent for longest comes first.
         heard.at = time.monotonic()
         peers.move_to_end(peer)
 
     def _remove_peer(self, peer: socket.socket, chosen: selectors.BaseSelector, peers: OrderedDict[socket.socket, _Peer]) -> None:
-        self._put(Part(peers.pop(peer).number, b"", _now(), ended=True))
+        self._put(ReceivedBytes(peers.pop(peer).number, b"", _now(), ended=True))
         chosen.unregister(peer)
         peer.close()
 
@@ -238,7 +238,7 @@ class Lines:
     _rest: bytearray = field(default_factory=bytearray)
     _skipping: bool = False
 
-    def of(self, part: Part) -> Iterator[bytes]:
+    def of(self, part: ReceivedBytes) -> Iterator[bytes]:
         """The lines that the part ends."""
         self._rest += part.data
         if part.ended and self._rest:

@@ -10,7 +10,7 @@ from google.protobuf.message import DecodeError
 from google.transit import gtfs_realtime_pb2
 
 from engine.model.messages import Message
-from engine.sources.formats import Broken
+from engine.sources.formats import InvalidLine
 from engine.sources.live import Record
 from engine.sources.live.payloads import now_ms
 
@@ -23,7 +23,7 @@ VARINT, LENGTH_PREFIXED, FIXED_BYTES = 0, 2, {1: 8, 5: 4}
 """How fields are written (protobuf.dev, Encoding); those of fixed length with their bytes."""
 
 
-def vehicles(answer: bytes) -> Iterator[Record | Broken]:
+def vehicles(answer: bytes) -> Iterator[Record | InvalidLine]:
     """The vehicles of an answer, each at the time of its position, else at that of the
     answer. Raises ValueError.
 
@@ -34,7 +34,7 @@ def vehicles(answer: bytes) -> Iterator[Record | Broken]:
         written = 1000 * gtfs_realtime_pb2.FeedHeader.FromString(header).timestamp or now_ms()
         for part in entities:
             if len(part) > ENTITY_BYTES:
-                yield Broken(0, Message("an entity has at most {most:,} bytes; this one has {count:,}", most=ENTITY_BYTES, count=len(part)), "")
+                yield InvalidLine(0, Message("an entity has at most {most:,} bytes; this one has {count:,}", most=ENTITY_BYTES, count=len(part)), "")
                 continue
             entity = gtfs_realtime_pb2.FeedEntity.FromString(part)
             if entity.HasField("vehicle") and entity.vehicle.HasField("position"):
@@ -86,11 +86,11 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
     raise DecodeError(Message("a number has more than ten bytes"))
 
 
-def _row(name: str, vehicle: Any, written: int) -> Record | Broken:
+def _row(name: str, vehicle: Any, written: int) -> Record | InvalidLine:
     position, trip = vehicle.position, vehicle.trip
     entity = vehicle.vehicle.id or name
     if not entity:
-        return Broken(0, Message("a vehicle has no id, and neither has its entity"), str(vehicle)[:200])
+        return InvalidLine(0, Message("a vehicle has no id, and neither has its entity"), str(vehicle)[:200])
     return {
         "vehicle": entity,
         "time": 1000 * vehicle.timestamp or written,

@@ -14,8 +14,8 @@ from typing import Any
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from engine.model.messages import Message
-from engine.sources.formats import Broken
-from engine.sources.live import BATCH_BYTES, BATCH_ROWS, LINGER_S, Away, Batch, Field, FieldType, Network, Record, Settings, SourceKind
+from engine.sources.formats import InvalidLine
+from engine.sources.live import BATCH_BYTES, BATCH_ROWS, LINGER_S, Batch, Field, FieldType, Network, Record, Settings, SourceKind, SourceUnavailable
 from engine.sources.live.payloads import CSV_COLUMNS, FORMAT, records_in
 
 ANSWER_S, LOOK_S, ALL_S = 10.0, 30.0, 30.0
@@ -29,11 +29,11 @@ class KafkaSource:
 
     def __init__(self, settings: Settings, network: Network, identity: str) -> None:
         self._settings, self._network = settings, network
-        self._problems = Problems()
+        self._problems = ClientErrors()
         try:
             self._consumer = Consumer(self._configuration(identity))
         except KafkaException as error:
-            raise Away(Message("Kafka does not take these settings: {error}", error=reason(error))) from error
+            raise SourceUnavailable(Message("Kafka does not take these settings: {error}", error=reason(error))) from error
         self._next: dict[int, int] = {}
         self._came: deque[Any] = deque()
         self._looked = 0.0
@@ -56,9 +56,9 @@ class KafkaSource:
                 # Messages that did not fit into the last batch come first.
                 self._came.extend([] if self._came else self._consumer.consume(BATCH_ROWS, LINGER_S))
             except KafkaException as error:
-                raise Away(reason(error)) from error
+                raise SourceUnavailable(reason(error)) from error
             if not self._came and self._problems.last is not None:
-                raise Away(Message("Kafka: {error}", error=self._problems.last))
+                raise SourceUnavailable(Message("Kafka: {error}", error=self._problems.last))
             self._problems.last = None
             yield self._batch()
             if time.monotonic() - self._looked > LOOK_S:
@@ -81,7 +81,7 @@ class KafkaSource:
         for one, at in offsets.items():
             if at is None:
                 if time.monotonic() > end:
-                    raise Away(
+                    raise SourceUnavailable(
                         Message(
                             "The brokers take longer than {seconds} seconds to tell where the topic's partitions ({count:,}) begin.",
                             seconds=f"{ALL_S:g}",
@@ -101,19 +101,19 @@ class KafkaSource:
         try:
             low, high = self._consumer.get_watermark_offsets(TopicPartition(self._settings["topic"], partition), ANSWER_S)
         except KafkaException as error:
-            raise Away(Message("The brokers do not answer: {error}", error=reason(error))) from error
+            raise SourceUnavailable(Message("The brokers do not answer: {error}", error=reason(error))) from error
         return low, high
 
     def _batch(self) -> Batch:
-        records: list[Record | Broken] = []
+        records: list[Record | InvalidLine] = []
         settings, count, size = self._settings, 0, 0
         while self._came and len(records) < BATCH_ROWS and size < BATCH_BYTES:
             message = self._came.popleft()
             if (error := message.error()) is not None:
                 if error.code() == KafkaError._AUTO_OFFSET_RESET:
-                    raise Away(Message("The topic no longer has the next messages: change the connector to start from the beginning."))
+                    raise SourceUnavailable(Message("The topic no longer has the next messages: change the connector to start from the beginning."))
                 if error.code() != KafkaError._PARTITION_EOF:
-                    raise Away(Message("Kafka: {error}", error=error.str()))
+                    raise SourceUnavailable(Message("Kafka: {error}", error=error.str()))
                 continue
             count += 1
             self._next[message.partition()] = message.offset() + 1
@@ -136,7 +136,7 @@ def addresses(servers: str) -> list[tuple[str, int]]:
     return hosts
 
 
-class Problems:
+class ClientErrors:
     """The last failure that a client reports beside the calls."""
 
     def __init__(self) -> None:
@@ -149,7 +149,7 @@ class Problems:
             self.last = error.str()
 
 
-def client_settings(settings: Settings, network: Network, problems: Problems) -> dict[str, Any]:
+def client_settings(settings: Settings, network: Network, problems: ClientErrors) -> dict[str, Any]:
     """The settings of consumers and producers. Raises Away for brokers that may not be reached."""
     for host, port in addresses(settings["servers"]):
         network.address(host, port)
@@ -173,13 +173,13 @@ def partitions_of(client: Consumer | Producer, topic: str, network: Network) -> 
     try:
         listed = client.list_topics(topic, ANSWER_S)
     except KafkaException as error:
-        raise Away(Message("The brokers do not answer: {error}", error=reason(error))) from error
+        raise SourceUnavailable(Message("The brokers do not answer: {error}", error=reason(error))) from error
     # Brokers advertise further addresses, which are checked like those that users type.
     for broker in listed.brokers.values():
         network.address(broker.host, broker.port)
     metadata = listed.topics[topic]
     if metadata.error is not None or not metadata.partitions:
-        raise Away(
+        raise SourceUnavailable(
             Message("The topic {topic} cannot be used: {why}", topic=topic, why=metadata.error.str() if metadata.error else "it has no partitions")
         )
     return sorted(metadata.partitions)

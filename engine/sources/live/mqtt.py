@@ -26,8 +26,21 @@ from paho.mqtt.properties import Properties
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from engine.model.messages import Message
-from engine.sources.formats import Broken
-from engine.sources.live import BATCH_BYTES, BATCH_ROWS, HOST, LINGER_S, Away, Batch, Field, FieldType, Network, Record, Settings, SourceKind
+from engine.sources.formats import InvalidLine
+from engine.sources.live import (
+    BATCH_BYTES,
+    BATCH_ROWS,
+    HOST,
+    LINGER_S,
+    Batch,
+    Field,
+    FieldType,
+    Network,
+    Record,
+    Settings,
+    SourceKind,
+    SourceUnavailable,
+)
 from engine.sources.live.payloads import CSV_COLUMNS, FORMAT, PAYLOAD_BYTES, records_in
 from engine.sources.values import Cell
 
@@ -159,7 +172,7 @@ def secure(client: paho.Client, settings: Settings) -> None:
             try:
                 context.load_verify_locations(cadata=settings["ca"])
             except ssl.SSLError as error:
-                raise Away(Message("The certificate of the authority cannot be read: {error}", error=error)) from error
+                raise SourceUnavailable(Message("The certificate of the authority cannot be read: {error}", error=error)) from error
         client.tls_set_context(context)
 
 
@@ -249,14 +262,14 @@ class MqttSource:
         try:
             self._client.connect(settings["host"], settings["port"], KEEP_ALIVE_S, **more)
         except (OSError, ValueError) as error:
-            raise Away(Message("The broker cannot be reached: {error}", error=error)) from error
+            raise SourceUnavailable(Message("The broker cannot be reached: {error}", error=error)) from error
         self._client.loop_start()
         if not self._ready.wait(CONNECT_S) and self._problem is None:
             self._problem = "The broker did not answer."
         if self._problem is not None:
             problem = self._problem
             self.close()
-            raise Away(problem)
+            raise SourceUnavailable(problem)
 
     def _connected(self, client: Any, data: Any, flags: Any, reason: Any, properties: Any) -> None:
         if reason.is_failure:
@@ -302,7 +315,7 @@ class MqttSource:
         while True:
             self._linger()
             if not self._waiting and self._problem is not None:
-                raise Away(self._problem)
+                raise SourceUnavailable(self._problem)
             yield self._batch()
 
     def acknowledge(self, offset: Any) -> None:
@@ -329,7 +342,7 @@ class MqttSource:
     def _batch(self) -> Batch:
         """As much of what waits as memory has room for: a message may hold thousands of records,
         and JSON takes many times its bytes."""
-        records: list[Record | Broken] = []
+        records: list[Record | InvalidLine] = []
         settings, count, size = self._settings, 0, 0
         while self._waiting and count < BATCH_ROWS and len(records) < BATCH_ROWS and size < BATCH_BYTES:
             message = self._waiting.popleft()

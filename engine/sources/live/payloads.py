@@ -13,7 +13,7 @@ from typing import Any
 from engine.model.messages import Message
 from engine.sources.csv_records import Block, records_of
 from engine.sources.delimited import names_of
-from engine.sources.formats import SHOWN, Broken
+from engine.sources.formats import SHOWN, InvalidLine
 from engine.sources.formats.json_text import records_of as records_of_document
 from engine.sources.lines import UTF8_MARK
 from engine.sources.live import RECEIVED, Field, FieldType, Record
@@ -40,7 +40,7 @@ def now_ms() -> int:
 
 def records_in(
     payload: bytes, also: Mapping[str, Any], known: Mapping[str, Any] = MappingProxyType({}), *, form: str = "json", columns: str = ""
-) -> Iterator[Record | Broken]:
+) -> Iterator[Record | InvalidLine]:
     """The records of a payload, each with `also`, the time of its reception, and what it does not
     say itself of `known`. Never raises."""
     if len(payload) > PAYLOAD_BYTES:
@@ -53,21 +53,21 @@ def records_in(
             if count == PAYLOAD_RECORDS:
                 yield broken(Message("a message has at most {most:,} records; the others are left out", most=PAYLOAD_RECORDS), payload)
                 return
-            yield one if isinstance(one, Broken) else {**known, **one, **more}
+            yield one if isinstance(one, InvalidLine) else {**known, **one, **more}
     except (ValueError, RecursionError, csv.Error) as error:
         yield broken(Message("it cannot be read as {form}: {error}", form="CSV" if form == "csv" else "JSON", error=error), payload)
 
 
-def broken(problem: Message, payload: bytes) -> Broken:
+def broken(problem: Message, payload: bytes) -> InvalidLine:
     """A dead letter for a message."""
-    return Broken(0, problem, payload[:SHOWN].decode("utf-8", "replace"))
+    return InvalidLine(0, problem, payload[:SHOWN].decode("utf-8", "replace"))
 
 
-def _json(payload: bytes) -> Iterator[Record | Broken]:
+def _json(payload: bytes) -> Iterator[Record | InvalidLine]:
     return records_of_document(json.loads(payload))
 
 
-def _csv(payload: bytes, columns: str) -> Iterator[dict[str, Any] | Broken]:
+def _csv(payload: bytes, columns: str) -> Iterator[dict[str, Any] | InvalidLine]:
     text, line = payload.removeprefix(UTF8_MARK), 1
     if not text.strip():
         return
@@ -82,4 +82,4 @@ def _csv(payload: bytes, columns: str) -> Iterator[dict[str, Any] | Broken]:
         if problem is None:
             yield {name: Cell(cell) if cell else None for name, cell in zip(names, one.cells, strict=True)}
         else:
-            yield Broken(one.line, problem, one.text[:SHOWN])
+            yield InvalidLine(one.line, problem, one.text[:SHOWN])

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from engine.model.messages import Message
-from engine.sources.formats import Broken
+from engine.sources.formats import InvalidLine
 from engine.sources.formats.json_text import records_of
 
 SGTIN_96, SGTIN_198, SSCC_96 = 0x30, 0x36, 0x31
@@ -26,20 +26,20 @@ _ITEM_BITS, _ITEM_DIGITS = 44, 13
 _SHIPMENT_BITS, _SHIPMENT_DIGITS = 58, 17
 
 
-def records_of_reader(document: Any) -> Iterator[Mapping[str, Any] | Broken]:
+def records_of_reader(document: Any) -> Iterator[Mapping[str, Any] | InvalidLine]:
     """A record for each tag report of a message; reports about the reader itself are left out."""
     for event in records_of(document):
-        if isinstance(event, Broken):
+        if isinstance(event, InvalidLine):
             yield event
         elif "tagInventoryEvent" in event:
             yield _report(event)
 
 
-def _report(event: Mapping[str, Any]) -> Mapping[str, Any] | Broken:
+def _report(event: Mapping[str, Any]) -> Mapping[str, Any] | InvalidLine:
     tag = event["tagInventoryEvent"]
     code = _code(tag) if isinstance(tag, Mapping) else None
     if code is None:
-        return Broken(0, Message("the tag report has no code in epcHex (hexadecimal) or epc (base64)"), str(event)[:200])
+        return InvalidLine(0, Message("the tag report has no code in epcHex (hexadecimal) or epc (base64)"), str(event)[:200])
     return {
         "epc": code.hex().upper(),
         **epc_parts(code),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from engine.model.messages import Message
-from engine.sources.formats import SHOWN, Broken
+from engine.sources.formats import SHOWN, InvalidLine
 from engine.sources.live import HOST, RECEIVED, Batch, Field, FieldType, Network, Record, Settings, SourceKind
 from engine.sources.live.arrivals import Arrivals, Lines
 
@@ -25,7 +25,7 @@ class Aircraft:
     def __init__(self) -> None:
         self._known: OrderedDict[str, dict[str, str]] = OrderedDict()
 
-    def read(self, line: bytes, at: int) -> Record | Broken | None:
+    def read(self, line: bytes, at: int) -> Record | InvalidLine | None:
         """The row of the line, its fault, or null if it has no position. `at`:
         its time of arrival, in ms."""
         text = line.decode("ascii", "replace").strip()
@@ -33,7 +33,7 @@ class Aircraft:
             return None
         cells = text.split(",")
         if len(cells) != CELLS or not cells[HEX].strip():
-            return Broken(0, Message("a line has {count} values, and the fifth is the aircraft", count=CELLS), text[:SHOWN])
+            return InvalidLine(0, Message("a line has {count} values, and the fifth is the aircraft", count=CELLS), text[:SHOWN])
         entity = cells[HEX].strip().lower()
         known = self._known.setdefault(entity, {})
         self._known.move_to_end(entity)

@@ -26,9 +26,9 @@ from websockets.exceptions import WebSocketException
 from websockets.sync.client import connect
 
 from engine.model.messages import Message
-from engine.sources.formats import Broken
+from engine.sources.formats import InvalidLine
 from engine.sources.formats.json_text import records_of
-from engine.sources.live import BATCH_ROWS, LINGER_S, RECEIVED, Away, Batch, Field, FieldType, Network, Record, Settings, SourceKind
+from engine.sources.live import BATCH_ROWS, LINGER_S, RECEIVED, Batch, Field, FieldType, Network, Record, Settings, SourceKind, SourceUnavailable
 from engine.sources.live.gtfs import COLUMNS as GTFS_COLUMNS
 from engine.sources.live.gtfs import vehicles
 from engine.sources.live.payloads import CSV_COLUMNS, FORMAT, PAYLOAD_BYTES, broken, now_ms, records_in
@@ -40,7 +40,7 @@ KNOWN = 20_000
 """Records of a response that are recognised in the next; of a larger response
 all are delivered each time."""
 OK, MOVED = 200, 300
-Read = Callable[[bytes], Iterator[Record | Broken]]
+Read = Callable[[bytes], Iterator[Record | InvalidLine]]
 """The records of an answer. Raises ValueError, TypeError, RecursionError."""
 
 
@@ -95,7 +95,7 @@ class PollingSource:
                 # Until all is stored, the part that is counts as known, and nothing
                 # else: the others come again.
                 ends = at + BATCH_ROWS >= len(records)
-                offset = digests if ends else [*(offset or []), *(_digest(one) for one in part if not isinstance(one, Broken))]
+                offset = digests if ends else [*(offset or []), *(_digest(one) for one in part if not isinstance(one, InvalidLine))]
                 yield Batch(part, offset, messages=len(part))
 
     def acknowledge(self, offset: Any) -> None:
@@ -104,7 +104,7 @@ class PollingSource:
     def close(self) -> None:
         """Each request uses a new connection."""
 
-    def _new(self, answer: bytes, known: set[str]) -> tuple[list[Record | Broken], set[str]]:
+    def _new(self, answer: bytes, known: set[str]) -> tuple[list[Record | InvalidLine], set[str]]:
         """The records that the last response did not have, and the
         identities of all in this one."""
         try:
@@ -115,8 +115,10 @@ class PollingSource:
             return [broken(Message("the answer cannot be read: {error}", error=error), answer)], known
         digests = [_digest(one) for one in records]
         at = now_ms()
-        fresh: list[Record | Broken] = [
-            one if isinstance(one, Broken) else {**one, RECEIVED: at} for one, digest in zip(records, digests, strict=True) if digest not in known
+        fresh: list[Record | InvalidLine] = [
+            one if isinstance(one, InvalidLine) else {**one, RECEIVED: at}
+            for one, digest in zip(records, digests, strict=True)
+            if digest not in known
         ]
         return fresh, set(digests)
 
@@ -131,10 +133,10 @@ class PollingSource:
                 connection.request("GET", path, headers=headers)
                 response = connection.getresponse()
                 if response.status >= MOVED or response.status < OK:
-                    raise Away(Message("The address answers {status} {reason}.", status=response.status, reason=response.reason))
+                    raise SourceUnavailable(Message("The address answers {status} {reason}.", status=response.status, reason=response.reason))
                 return _read(response)
         except http.client.HTTPException as error:
-            raise Away(Message("The address does not speak HTTP: {error}", error=type(error).__name__)) from error
+            raise SourceUnavailable(Message("The address does not speak HTTP: {error}", error=type(error).__name__)) from error
         finally:
             connection.close()
 
@@ -160,7 +162,7 @@ def _answering_within(seconds: float, connection: _Pinned) -> Iterator[None]:
     finally:
         timer.cancel()
     if late.is_set():
-        raise Away(Message("The answer takes longer than {seconds} seconds.", seconds=f"{seconds:g}"))
+        raise SourceUnavailable(Message("The answer takes longer than {seconds} seconds.", seconds=f"{seconds:g}"))
 
 
 def _read(response: http.client.HTTPResponse) -> bytes:
@@ -171,14 +173,14 @@ def _read(response: http.client.HTTPResponse) -> bytes:
         parts.append(data)
         size += len(data)
         if size > ANSWER_BYTES:
-            raise Away(Message("The answer has more than {most} MB.", most=ANSWER_BYTES // 1_000_000))
+            raise SourceUnavailable(Message("The answer has more than {most} MB.", most=ANSWER_BYTES // 1_000_000))
     answer = b"".join(parts)
     if sum(map(answer.count, (b",", b"[", b"{"))) > ANSWER_VALUES:
-        raise Away(Message("The answer has more than {most:,} values.", most=ANSWER_VALUES))
+        raise SourceUnavailable(Message("The answer has more than {most:,} values.", most=ANSWER_VALUES))
     return answer
 
 
-def _values_in(records: list[Record | Broken]) -> int:
+def _values_in(records: list[Record | InvalidLine]) -> int:
     """How many values the records have; beyond ANSWER_VALUES it is not counted on."""
     count, waiting = 0, list[Any](records)
     while waiting and count <= ANSWER_VALUES:
@@ -191,9 +193,9 @@ def _values_in(records: list[Record | Broken]) -> int:
     return count
 
 
-def _digest(record: Record | Broken) -> str:
+def _digest(record: Record | InvalidLine) -> str:
     """The identity of a record, without its time of reception."""
-    content = record.text if isinstance(record, Broken) else {name: value for name, value in record.items() if name != RECEIVED}
+    content = record.text if isinstance(record, InvalidLine) else {name: value for name, value in record.items() if name != RECEIVED}
     return hashlib.blake2b(json.dumps(content, sort_keys=True, default=str).encode("utf-8", "backslashreplace"), digest_size=6).hexdigest()
 
 
@@ -201,7 +203,7 @@ def open_polling(settings: Settings, network: Network, identity: str) -> Polling
     """Any address with JSON or GeoJSON."""
     expression = jmespath.compile(settings["path"]) if settings["path"].strip() else None
 
-    def read(answer: bytes) -> Iterator[Record | Broken]:
+    def read(answer: bytes) -> Iterator[Record | InvalidLine]:
         document = json.loads(answer)
         return records_of(expression.search(document) if expression else document)
 
@@ -218,7 +220,7 @@ def open_gtfs(settings: Settings, network: Network, identity: str) -> PollingSou
     return PollingSource(settings, network, vehicles)
 
 
-def aircraft(document: Any) -> Iterator[Record | Broken]:
+def aircraft(document: Any) -> Iterator[Record | InvalidLine]:
     """A row for each aircraft whose place is known, at the time at which it was there.
     Raises ValueError, TypeError."""
     if not isinstance(document, Mapping) or not isinstance(document.get("aircraft"), list):
@@ -226,7 +228,7 @@ def aircraft(document: Any) -> Iterator[Record | Broken]:
     now = float(document["now"]) if "now" in document else time.time()
     for one in document["aircraft"]:
         if not isinstance(one, Mapping):
-            yield Broken(0, Message("the aircraft is not an object"), str(one)[:200])
+            yield InvalidLine(0, Message("the aircraft is not an object"), str(one)[:200])
         elif one.get("lat") is not None and one.get("lon") is not None:
             seen = one.get("seen_pos", one.get("seen", 0))
             age = float(seen) if isinstance(seen, int | float) else 0.0
@@ -260,12 +262,12 @@ class WebSocketSource:
         except (WebSocketException, TimeoutError) as error:
             self._open.close()
             plain.close()
-            raise Away(Message("The server does not accept a WebSocket connection: {error}", error=error)) from error
+            raise SourceUnavailable(Message("The server does not accept a WebSocket connection: {error}", error=error)) from error
 
     def batches(self, offset: Any) -> Iterator[Batch]:
         settings = self._settings
         while True:
-            records: list[Record | Broken] = []
+            records: list[Record | InvalidLine] = []
             count, end = 0, time.monotonic() + LINGER_S
             while len(records) < BATCH_ROWS and (left := end - time.monotonic()) > 0:
                 try:
@@ -275,7 +277,7 @@ class WebSocketSource:
                 except WebSocketException as error:
                     if records:
                         break
-                    raise Away(Message("The server ended the connection: {error}", error=error)) from error
+                    raise SourceUnavailable(Message("The server ended the connection: {error}", error=error)) from error
                 count += 1
                 payload = message.encode("utf-8", "backslashreplace") if isinstance(message, str) else message
                 records += records_in(payload, {}, form=settings["format"], columns=settings["csv_columns"])

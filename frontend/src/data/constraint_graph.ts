@@ -21,7 +21,7 @@ const edge = record({
   between: pair,
   dt: nullable(list(nullable(number))),
   distance: nullable(record({ max: number, open: boolean })),
-  stated: record({ dt: boolean, distance: boolean }),
+  explicit: record({ dt: boolean, distance: boolean }),
 });
 export const closureAnswer = record({
   faults: list(placedFault),
@@ -77,9 +77,9 @@ export function graphEdges(entries: ConstraintEntries, closure: Closure | null, 
       }
     });
   }
-  for (const { between, dt, distance, stated } of closure?.edges ?? []) {
+  for (const { between, dt, distance, explicit } of closure?.edges ?? []) {
     const key = edgeKey(...between, names);
-    if (edges.has(key) || stated.dt || stated.distance || !between.every((name) => names.includes(name))) continue;
+    if (edges.has(key) || explicit.dt || explicit.distance || !between.every((name) => names.includes(name))) continue;
     const lines = dt === null ? [] : [lagWords([dt[0] ?? null, dt[1] ?? null], feed.time)];
     if (distance !== null) lines.push(distanceWords({ max: String(distance.max), min: "", isOpen: distance.open }, feed));
     edges.set(key, {

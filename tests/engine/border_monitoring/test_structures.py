@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from engine.border_monitoring import borders
 from engine.border_monitoring.borders import build_borders
-from engine.border_monitoring.bounds import Crossed, MoveColumns, bound_crossings, build_bounds, rows_of
-from engine.border_monitoring.moves import IN, OUT, Met, border_meetings
+from engine.border_monitoring.bounds import CrossingBuffers, MoveColumns, bound_crossings, build_bounds, rows_of
+from engine.border_monitoring.moves import IN, OUT, MeetingBuffers, border_meetings
 from engine.border_monitoring.shapes import Circle, Polygon, Rectangle, polygon_of, shapes_of
 from engine.model.feed import Crs
 from engine.model.region import read_region
@@ -21,7 +21,7 @@ from tests.examples import examples
 
 def meetings_of(index, before, after):
     moves = MoveColumns(before, after, np.ones(len(before), np.bool_))
-    row, region, code, _ = border_meetings(index, moves, np.zeros(4, np.int64), Met())
+    row, region, code, _ = border_meetings(index, moves, np.zeros(4, np.int64), MeetingBuffers())
     found = sorted(zip(row.tolist(), region.tolist(), code.tolist(), strict=True))
     assert len({pair[:2] for pair in found}) == len(found)
     assert (np.diff(row) >= 0).all()
@@ -31,7 +31,7 @@ def meetings_of(index, before, after):
 def crossings_of(low, high, before, after, known=None):
     """(row, box, code) found by sorted bounds; the initial buffer is too small and has to grow."""
     moves = MoveColumns(before, after, np.ones(len(before), np.bool_) if known is None else known)
-    last, boxes = bound_crossings(build_bounds(low, high), moves, np.zeros(4, np.int64), Crossed(boxes=np.empty(9, np.int32)))
+    last, boxes = bound_crossings(build_bounds(low, high), moves, np.zeros(4, np.int64), CrossingBuffers(boxes=np.empty(9, np.int32)))
     codes = np.where(boxes >= 0, IN, OUT)
     return sorted(zip(rows_of(last).tolist(), np.where(boxes >= 0, boxes, ~boxes).tolist(), codes.tolist(), strict=True))
 
@@ -176,6 +176,6 @@ def test_a_geodesic_circle_is_indexed_only_in_cells_on_its_border():
     rng = np.random.default_rng(3)
     before, after = rng.normal((5, 50), 0.3, (3000, 2)), rng.normal((5, 50), 0.3, (3000, 2))
     work = np.zeros(4, np.int64)
-    border_meetings(index, MoveColumns(before, after, np.ones(3000, np.bool_)), work, Met())
+    border_meetings(index, MoveColumns(before, after, np.ones(3000, np.bool_)), work, MeetingBuffers())
     assert work[1] > 0
     assert len(index.cell_items) < 2000

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.border_monitoring.transitions import Events, Groups, Waiting
+from engine.border_monitoring.transitions import BorderEvents, Groups, WaitingEvents
 
 WITHIN = np.array([0, 3, 3, 40])
 RINGS, RING_OF_GROUP = np.array([0, 3, 40]), np.array([0, 1, 1, 2], np.int32)
@@ -48,7 +48,7 @@ class Plain:
 def test_the_kernel_agrees_with_a_dictionary(seed: int, entities: int) -> None:
     rng = np.random.default_rng(seed)
     wanted = np.array([15, 15, 4, 11], np.int8)
-    waiting, plain, seq = Waiting.empty(len(RINGS)), Plain(wanted), 0
+    waiting, plain, seq = WaitingEvents.empty(len(RINGS)), Plain(wanted), 0
     transitions_seen = 0
     for k in range(120):
         columns = events(rng, int(rng.integers(0, 200)), len(WITHIN), entities, 4 * k, seq)
@@ -56,7 +56,7 @@ def test_the_kernel_agrees_with_a_dictionary(seed: int, entities: int) -> None:
         watermark = 4 * k + int(rng.integers(-3, 4))
         waiting.reserve(len(columns[0]))
         groups = Groups(WITHIN, RING_OF_GROUP, wanted, RINGS)
-        key, kind, first, second = waiting.decide(Events(*columns), watermark, groups)  # type: ignore[call-arg]
+        key, kind, first, second = waiting.decide(BorderEvents(*columns), watermark, groups)  # type: ignore[call-arg]
         began = waiting.events(first)
         ended = np.where(second >= 0, columns[4][second], -1) if len(columns[4]) else np.full(len(key), -1)
         found = list(zip((key >> 32).tolist(), (key & 0xFFFFFFFF).tolist(), kind.tolist(), began["seq"].tolist(), ended.tolist(), strict=True))

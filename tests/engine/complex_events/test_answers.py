@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.complex_events.detection import TOO_MUCH_WORK
-from engine.complex_events.query_search import GIVEN_UP, GIVEN_UP_AT, Scratch
+from engine.complex_events.query_search import GIVEN_UP, GIVEN_UP_AT, SearchBuffers
 from engine.model.events import Stamper
 from engine.model.feed import TimeUnit
 from engine.operator import QueryStopped
@@ -123,7 +123,7 @@ def test_region_transitions_are_composite_patterns(world: Sequence[Row], span: i
 
 def test_a_query_that_searches_too_long_is_stopped_with_the_time_as_people_read_it(monkeypatch: pytest.MonkeyPatch) -> None:
     def gives_up(*arguments: Any) -> int:
-        (work,) = (one for one in arguments if isinstance(one, Scratch))
+        (work,) = (one for one in arguments if isinstance(one, SearchBuffers))
         work.cursor[[GIVEN_UP, GIVEN_UP_AT]] = 0, 1_700_000_000_000
         return TOO_MUCH_WORK
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.constraint_queries.constraints import ConstraintSpecification, Limit
+from engine.constraint_queries.constraints import ConstraintSpecification, DistanceLimit
 from engine.constraint_queries.sums import Sum, text_of
 from engine.model.conditions import Condition
 
@@ -46,7 +46,7 @@ def _side(terms: Sum, names: list[str]) -> str | float:
     return terms[0].constant if len(terms) == 1 and terms[0].variable < 0 else text_of(terms, names)
 
 
-def _distances(least: Limit | None, greatest: Limit | None) -> list[dict[str, Any]]:
+def _distances(least: DistanceLimit | None, greatest: DistanceLimit | None) -> list[dict[str, Any]]:
     return [{key: limit.value, "open": limit.open} for key, limit in (("min", least), ("max", greatest)) if limit is not None]
 
 

@@ -270,7 +270,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         accepted(text)
     except ProgramRefused as refusal:
         assert refusal.problems
-        assert all(problem.place.line >= 1 and problem.place.column >= 1 for problem in refusal.problems)
+        assert all(problem.location.line >= 1 and problem.location.column >= 1 for problem in refusal.problems)
 
 
 @settings(max_examples=examples(75), deadline=5_000)

@@ -97,7 +97,7 @@ def test_queries_come_and_go(rows: list[Row], data: st.DataObject) -> None:
     other = query("other", step=6)
     running = Evaluator.start(FEED, [query()])
     total: Counter[tuple[Any, ...]] = Counter()
-    beside = running.beside([other])
+    beside = running.side_evaluator([other])
     add(total, running.process(table.slice(0, cut)).changes)
     add(total, beside.process(table.slice(0, cut)).changes)
     running.register([other, query()], beside)

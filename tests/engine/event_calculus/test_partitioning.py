@@ -162,7 +162,7 @@ def test_queries_come_and_go(asked: RegisteredQuery, other: RegisteredQuery, str
     half = data.draw(st.integers(0, len(stream)))
     other = replace(other, id="other")
     running = Evaluator.start(FEED, [asked], 3)
-    beside = running.beside([other])
+    beside = running.side_evaluator([other])
     found = [running.process(given_rows.slice(0, half)), beside.process(given_rows.slice(0, half))]
     running.register([other, asked], beside)
     found += [running.process(given_rows.slice(half)), running.finish()]

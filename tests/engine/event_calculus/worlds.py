@@ -18,7 +18,7 @@ from engine.event_calculus.program import Program
 from engine.event_calculus.shapes import base_name
 from engine.event_calculus.state import Settings, WindowState
 from engine.event_calculus.storage import dump_state, load_state
-from engine.event_calculus.windows import Decision, Windows
+from engine.event_calculus.windows import WindowResult, Windows
 from tests.oracles.event_calculus import Key, PointByPoint, runs
 
 NAMES = ("a", "b", "c")
@@ -322,7 +322,7 @@ class ByEngine:
         rows_ = InputRows(tuple(codes), np.array([t]), np.array([end]), np.array([arrived]), nowhere, nowhere)
         self.windows.take(self.state, {(name, len(arguments)): rows_}, t, arrived)
 
-    def _sum(self, decision: Decision) -> None:
+    def _sum(self, decision: WindowResult) -> None:
         for table in decision.answers.values():
             table.check()
         names = self.state.symbols.names

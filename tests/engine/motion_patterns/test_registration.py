@@ -48,7 +48,7 @@ class Registry(RuleBasedStateMachine):
     @rule(added=st.lists(documents(), min_size=1, max_size=3))
     def add(self, added):
         first, self.next = self.next, self.next + len(added)
-        side = self.evaluator.beside(registered(added, PLANE, first))
+        side = self.evaluator.side_evaluator(registered(added, PLANE, first))
         for stamped in self.log:
             add_answers(self.answered, side.process(stamped).changes)
         self.documents |= dict(enumerate(added, first))

@@ -6,7 +6,7 @@ import pytest
 
 from engine.model.faults import Refused
 from engine.model.feed import Crs, Feed, TimeUnit
-from engine.motion_patterns.specification import MotionSpecification, Place, Theta
+from engine.motion_patterns.specification import MotionSpecification, TargetPoint, Theta
 from engine.specification import check
 from tests.engine.motion_patterns.worlds import PLANE, box
 
@@ -61,7 +61,7 @@ def test_theta_in_all_forms(theta, read):
 def test_points_are_brought_into_the_world():
     target = {"type": "Point", "coordinates": [190, 10]}
     read = check(tour(predicates=[{"distance": target, "window": [5, 0]}], theta={"op": "min"}), CITY)
-    assert read.predicates[0].target == Place(-170, 10, True)
+    assert read.predicates[0].target == TargetPoint(-170, 10, True)
 
 
 @pytest.mark.parametrize(

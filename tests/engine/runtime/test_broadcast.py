@@ -71,7 +71,7 @@ def run(partitions: int, tables: list[pa.Table], changes: list[Any], chosen: set
         if change is not None:
             wanted, caught_up = change
             fresh = [QUERIES[i] for i in sorted(wanted) if QUERIES[i] not in queries]
-            side: Any = evaluator.beside(fresh) if caught_up else None
+            side: Any = evaluator.side_evaluator(fresh) if caught_up else None
             for earlier in tables[: n + 1] if side is not None else []:
                 side.process(earlier)
             queries = [QUERIES[i] for i in sorted(wanted)]

@@ -158,7 +158,7 @@ def answered(documents, table, chance):
         evaluator = restarted(evaluator, chance)
     if edited:
         evaluator.register(before)
-        side = evaluator.beside([query for query in queries if query.id in edited])
+        side = evaluator.side_evaluator([query for query in queries if query.id in edited])
         for batch in cut(table.slice(0, middle), chance):
             side_changes = side.process(batch).changes
             assert set(side_changes["query"].to_pylist()) <= edited

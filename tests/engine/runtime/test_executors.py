@@ -25,7 +25,7 @@ from engine.model.events import Stamper
 from engine.operator import RegisteredQuery
 from engine.runtime import steps
 from engine.runtime.evaluator import Evaluator
-from engine.runtime.executors import ExecutorsEvaluator, ExecutorsProcessor, Plans
+from engine.runtime.executors import ExecutorsEvaluator, ExecutorsProcessor, PlanCache
 from engine.runtime.placement import placed
 from engine.runtime.snapshots import StateFiles
 from engine.sources.eventlog import EventLog, Span
@@ -72,7 +72,7 @@ def started(
 ) -> ExecutorsEvaluator:
     log = EventLog(folder / "log", feed.name)
     log.live.mkdir(parents=True)
-    return ExecutorsEvaluator.start(Plans(spark), feed, log, StateFiles(files_of(states or folder / "state")), queries, partitions)
+    return ExecutorsEvaluator.start(PlanCache(spark), feed, log, StateFiles(files_of(states or folder / "state")), queries, partitions)
 
 
 def logged(evaluator: ExecutorsEvaluator, table: pa.Table) -> pa.Table:
@@ -97,9 +97,9 @@ def test_answers_are_those_of_one_evaluator_also_after_a_restart_and_new_queries
     local, spread = Evaluator.start(FEED, first), started(spark, tmp_path, first, partitions)
     expected = [local.process(table) for table in tables[:2]]
     found = [through(spread, table) for table in tables[:2]]
-    spread = ExecutorsEvaluator.load(Plans(spark), FEED, spread.log, StateFiles(files_of(tmp_path / "state")), first, spread.dump())
+    spread = ExecutorsEvaluator.load(PlanCache(spark), FEED, spread.log, StateFiles(files_of(tmp_path / "state")), first, spread.dump())
     for evaluator in (local, spread):
-        side: Any = evaluator.beside([query for query in TOGETHER if query not in first])
+        side: Any = evaluator.side_evaluator([query for query in TOGETHER if query not in first])
         for table in tables[:2]:
             side.process(table)
         evaluator.register(TOGETHER, side)
@@ -154,7 +154,7 @@ def test_a_state_of_another_version_is_refused(spark: SparkSession, tmp_path: Pa
     facts = json.loads(spread.dump())
     for older in ({**facts, "version": facts["version"] - 1}, {name: value for name, value in facts.items() if name != "version"}):
         with pytest.raises(ValueError, match="has version"):
-            ExecutorsEvaluator.load(Plans(spark), FEED, spread.log, spread.states, QUERIES, json.dumps(older).encode())
+            ExecutorsEvaluator.load(PlanCache(spark), FEED, spread.log, spread.states, QUERIES, json.dumps(older).encode())
 
 
 def test_a_damaged_segment_is_named(spark: SparkSession, tmp_path: Path) -> None:

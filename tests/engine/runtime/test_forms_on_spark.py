@@ -4,7 +4,7 @@ also after a restart and for queries that join."""
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from engine.derive import sources_of
 from engine.model.feed import Crs, Feed, TimeUnit
 from engine.operator import RegisteredQuery
 from engine.runtime.derived import GraphEvaluator
-from engine.runtime.executors import ExecutorsEvaluator, Plans
+from engine.runtime.executors import ExecutorsEvaluator, PlanCache
 from engine.runtime.snapshots import StateFiles
 from engine.runtime.spark_backtest import SparkEvaluator
 from engine.sources.store import files_of
@@ -73,7 +73,10 @@ def expected() -> Any:
 
 @pytest.mark.parametrize("partitions", [1, 2, 4])
 def test_a_backtest_gives_the_answers_of_one_process(spark: SparkSession, expected: Any, partitions: int) -> None:
-    begin: Callable[..., Any] = lambda queries: SparkEvaluator.start(FEED, queries, partitions, batch_rows=1200, spark=spark)  # noqa: E731
+
+    def begin(queries: Any) -> SparkEvaluator:
+        return SparkEvaluator.start(FEED, queries, partitions, batch_rows=1200, spark=spark)
+
     evaluator = GraphEvaluator.start(FEED, QUERIES, begin)
     assert answered(evaluator, [TABLE.slice(at, 700) for at in range(0, TABLE.num_rows, 700)]) == expected
 
@@ -86,7 +89,10 @@ def test_worlds_of_every_form_answer_as_the_definition_says(
     """As one process does with many more worlds (test_derived); here it is the
     placement that is looked at."""
     feed, table = test_derived.FEED, stamped(rows, test_derived.FEED)
-    begin: Callable[..., Any] = lambda queries: SparkEvaluator.start(feed, queries, partitions, batch_rows=batch_rows, spark=spark)  # noqa: E731
+
+    def begin(queries: Any) -> SparkEvaluator:
+        return SparkEvaluator.start(feed, queries, partitions, batch_rows=batch_rows, spark=spark)
+
     evaluator = GraphEvaluator.start(feed, test_derived.registered(documents), begin)
     asserted = [evaluator.process(table.slice(at, 3)).changes for at in range(0, table.num_rows, 3)]
     asserted.append(evaluator.finish().changes)
@@ -110,17 +116,19 @@ def test_queries_that_join_over_executors_and_a_restart_change_nothing(spark: Sp
         return evaluator.take(span, [table]).changes
 
     asserted = [taken(evaluator, table) for table in tables[:2]]
-    side = evaluator.beside([query for query in QUERIES if query not in first])
+    side = evaluator.side_evaluator([query for query in QUERIES if query not in first])
     asserted += [side.process(table).changes for table in tables[:2]]
     evaluator.register(QUERIES, side)
     asserted += [taken(evaluator, tables[2])]
     data = evaluator.dump()
-    again = GraphEvaluator.load(FEED, QUERIES, data, lambda queries, part: ExecutorsEvaluator.load(Plans(spark), FEED, log, states, queries, part))
+    again = GraphEvaluator.load(
+        FEED, QUERIES, data, lambda queries, part: ExecutorsEvaluator.load(PlanCache(spark), FEED, log, states, queries, part)
+    )
     asserted += [taken(again, table) for table in tables[3:]]
 
     def ended(queries: Sequence[RegisteredQuery], part: bytes) -> Any:
         """In this process: the end of the input is the driver's."""
-        return ExecutorsEvaluator.load(Plans(spark), FEED, log, states, queries, part).local()
+        return ExecutorsEvaluator.load(PlanCache(spark), FEED, log, states, queries, part).local()
 
     last = GraphEvaluator.load(FEED, QUERIES, again.dump(), ended)
     assert summed(pa.concat_tables([*asserted, last.finish().changes])) == expected

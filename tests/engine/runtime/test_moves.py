@@ -19,7 +19,7 @@ from engine.model.events import Stamper, row_schema
 from engine.operator import RegisteredQuery
 from engine.runtime import executors, executors_tasks
 from engine.runtime.evaluator import Evaluator
-from engine.runtime.executors import ExecutorsEvaluator, Plans
+from engine.runtime.executors import ExecutorsEvaluator, PlanCache
 from engine.runtime.snapshots import StateFiles
 from engine.sources.eventlog import EventLog
 from engine.sources.store import files_of
@@ -58,7 +58,7 @@ class Cluster:
         return self._at(place or self.chance.choice(["x", "y"]), act, one)
 
     def _at(self, place: str, act: Callable[[Iterable[Any]], Iterable[Any]], one: Any) -> list[Any]:
-        executors_tasks._HERE = self.memory.setdefault(place, executors_tasks._Resident())
+        executors_tasks._HERE = self.memory.setdefault(place, executors_tasks._ResidentStates())
         return list(act([one]))
 
 
@@ -97,7 +97,7 @@ class World:
         self.log = EventLog(folder / "log", FEED.name)
         self.log.live.mkdir(parents=True)
         self.folder = folder
-        self.spread: Any = ExecutorsEvaluator.start(Plans(session(self.cluster)), FEED, self.log, self.states(), self.queries, partitions)
+        self.spread: Any = ExecutorsEvaluator.start(PlanCache(session(self.cluster)), FEED, self.log, self.states(), self.queries, partitions)
         self.spread.inline_bytes = self.chance.choice([0, 2_000, 256_000])
         self.expected: list[Any] = []
         self.found: list[Any] = []
@@ -151,7 +151,7 @@ class World:
         wanted = self.of(chosen)
         fresh = [query for query in wanted if query not in self.queries]
         for evaluator in (self.local, self.spread):
-            side: Any = evaluator.beside(fresh) if caught_up and fresh and self.tables else None
+            side: Any = evaluator.side_evaluator(fresh) if caught_up and fresh and self.tables else None
             if side is not None:
                 side.skip_to(self.tables[0]["seq"][0].as_py() - 1)
             for table in self.tables if side is not None else []:
@@ -172,7 +172,7 @@ class World:
 
     def restart(self, _: None) -> None:
         data = self.spread.dump()
-        self.spread = ExecutorsEvaluator.load(Plans(session(self.cluster)), FEED, self.log, self.states(), self.queries, data)
+        self.spread = ExecutorsEvaluator.load(PlanCache(session(self.cluster)), FEED, self.log, self.states(), self.queries, data)
 
     def join(self, name: str) -> None:
         self.cluster.names = sorted({*self.cluster.names, name})

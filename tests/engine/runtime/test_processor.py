@@ -150,12 +150,12 @@ class Life:
 
     def __init__(self, folder: Path, seed: int, monkeypatch: pytest.MonkeyPatch, known: Sequence[RegisteredQuery] = QUERIES) -> None:
         self.chance = random.Random(seed)
-        self.is_beside = self.chance.random() < 0.5
+        self.is_concurrent = self.chance.random() < 0.5
         monkeypatch.setattr(processor_module, "AHEAD_ROWS", 1)
         self.log = EventLog(folder, "yard")
         self.folder = folder
         # Time enough to evaluate the next batch.
-        self.store = Memory(known=known, seconds=0.005 if self.is_beside else 0.0)
+        self.store = Memory(known=known, seconds=0.005 if self.is_concurrent else 0.0)
         self.armed: dict[str, int] = {}
         self.store.fail = self.reach
         monkeypatch.setattr(processor_module, "failpoint", self.reach)
@@ -169,7 +169,7 @@ class Life:
             raise Crash(place)
 
     def begin(self) -> FeedProcessor:
-        options: dict[str, Any] = {"storing": BESIDE, "batch_rows": 8} if self.is_beside else {}
+        options: dict[str, Any] = {"storing": BESIDE, "batch_rows": 8} if self.is_concurrent else {}
         return FeedProcessor(FEED, self.log, self.store, Snapshots(files_of(self.folder / "state")), partitions=2, **options)
 
     def grow(self, count: int) -> None:
@@ -330,7 +330,7 @@ def stored_parts(life: Life) -> list[int]:
 
 @pytest.mark.parametrize("beside", [False, True])
 def test_a_batch_that_takes_too_long_to_store_goes_on_in_smaller_parts_that_grow_again(calm: Life, beside: bool) -> None:
-    calm.is_beside = beside
+    calm.is_concurrent = beside
     calm.job = calm.begin()
     calm.job.batch_rows = 400
     calm.grow(400)
@@ -359,7 +359,7 @@ def test_a_row_that_takes_too_long_to_store_ends_the_job(calm: Life) -> None:
 
 
 def test_the_next_batch_is_evaluated_while_one_is_stored(calm: Life, monkeypatch: pytest.MonkeyPatch) -> None:
-    calm.is_beside = True
+    calm.is_concurrent = True
     calm.job = calm.begin()
     evaluated = [threading.Event() for _ in range(3)]
     take = calm.job._evaluate

@@ -176,7 +176,7 @@ def test_a_failure_that_does_not_come_again_stops_nobody(life: Worlds, monkeypat
 @pytest.mark.parametrize("does", ["stops", "breaks"])
 def test_what_is_being_stored_is_not_stored_again_when_the_next_batch_stops_a_query(life: Worlds, does: str) -> None:
     world = life(6, [Faulty(does, 30)])
-    world.is_beside = True
+    world.is_concurrent = True
     world.job = world.begin()
     register(world, 2)
     settle(world)

@@ -42,7 +42,10 @@ def test_an_answer_serialises_to_json_with_all_fields_of_a_page(row: dict[str, A
     text = answer_text(fact, backfill=False, detected_at=7)
     assert text.isascii()
     read = json.loads(text)
-    stored = lambda text: None if text is None else text.replace("\x00", "\ufffd")  # noqa: E731
+
+    def stored(text: str | None) -> str | None:
+        return None if text is None else text.replace("\x00", "\ufffd")
+
     assert read == {
         "id": fact.key.hex(),
         "query": int(row["query"]),

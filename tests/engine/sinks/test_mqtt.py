@@ -16,7 +16,7 @@ from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 from engine.sinks.live import Keyed
 from engine.sinks.live.kinds import sink_kinds
 from engine.sinks.live.mqtt import MqttSink
-from engine.sources.live import Away
+from engine.sources.live import SourceUnavailable
 from tests.engine.sources.live.brokers import Broker, broker
 from tests.engine.sources.live.loopback import Loopback
 
@@ -86,7 +86,7 @@ def test_messages_of_a_former_process_cannot_overtake_newer_ones(server: Broker)
         stale.write([Keyed("a", "1", 1)])
         with closing(sink(server, topic="fenced")) as fresh:
             fresh.write([Keyed("a", "3", 3)])
-            with pytest.raises(Away):
+            with pytest.raises(SourceUnavailable):
                 stale.write([Keyed("a", "2", 2)])
             fresh.write([Keyed("end", "4", 4)])
         wait_for(found, ("fenced/end", "4"))
@@ -98,9 +98,9 @@ def test_a_batch_is_written_again_when_the_broker_dies(tmp_path: Path) -> None:
         out = sink(server, retained=True)
         out.write([Keyed("a", "1", 1)])
         server.stop(kill=True)
-        with closing(out), pytest.raises(Away):
+        with closing(out), pytest.raises(SourceUnavailable):
             out.write([Keyed("a", "2", 2)])
-        with pytest.raises(Away, match="cannot be reached"):
+        with pytest.raises(SourceUnavailable, match="cannot be reached"):
             sink(server)
         server.start()
         with closing(sink(server, retained=True)) as again:

@@ -20,7 +20,7 @@ from engine.runtime.executors_tasks import shares
 from engine.sources import buckets
 from engine.sources.buckets import buckets_of_partition, groups_of
 from engine.sources.eventlog import EventLog, MissingRows, Span
-from engine.sources.repair import Reach, repair
+from engine.sources.repair import LogExtent, repair
 
 FEED = Feed("yard", Crs.PLANAR, TimeUnit.TICKS, lateness=5)
 
@@ -106,7 +106,7 @@ def test_bucketed_segments_are_compacted_and_repaired(tmp_path: Path, monkeypatc
     path = log.segments()[2].path
     harm(path)
     (schema,) = {pq.read_schema(segment.path).remove_metadata() for segment in log.segments()[:1]}
-    repaired = repair(log, schema, Reach(180, log.end[1]))
+    repaired = repair(log, schema, LogExtent(180, log.end[1]))
     assert sum(len(one.lost) for one in repaired) in (0, 60)
     log.compact(179)
     assert not list(log.live.iterdir())

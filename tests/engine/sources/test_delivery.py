@@ -15,7 +15,7 @@ from engine.model.events import row_schema
 from engine.model.feed import Crs, Feed, TimeUnit
 from engine.sources.delivery import Shuffle, batches_of, by_arrival
 from engine.sources.file_rows import read_files
-from engine.sources.files import Columns, Unreadable
+from engine.sources.files import Columns, UnreadableFile
 from tests.oracles.gate import judged
 from tests.strategies import arrivals, feeds, table_of
 
@@ -67,7 +67,7 @@ def test_rows_are_ordered_by_a_column_stably_with_nulls_last(tmp_path: Path) -> 
 
 
 def test_an_unknown_arrival_column_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(Unreadable, match="did you mean 'came'"):
+    with pytest.raises(UnreadableFile, match="did you mean 'came'"):
         by_column(tmp_path, "entity,t,came\na,1,1\n", "cane")
 
 
@@ -75,7 +75,7 @@ def test_an_arrival_column_without_any_value_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "e.jsonl"
     path.write_text('{"entity": "a", "t": 2, "came": 1}\n{"entity": "a", "t": 1}\n')
     assert [table.column("t").to_pylist() for table in by_arrival(read_files([path], Columns(FEED, extra="came")))] == [[2, 1]]
-    with pytest.raises(Unreadable, match="no row has a value"):
+    with pytest.raises(UnreadableFile, match="no row has a value"):
         list(by_arrival(read_files([path], Columns(FEED, extra="cane"))))
 
 

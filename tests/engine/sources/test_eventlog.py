@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.failpoints import VARIABLE
-from engine.sources.appends import Appended, Entry
+from engine.sources.appends import Appended, AppendEntry
 from engine.sources.eventlog import EventLog
-from engine.sources.segment_times import Wanted
-from engine.sources.segments import Gap, Segment, list_segments, without_overlaps
+from engine.sources.segment_times import TailRequest
+from engine.sources.segments import Segment, SegmentGap, list_segments, without_overlaps
 from tests.engine.sources.log_rows import rows, stored, times
 
 
@@ -122,7 +122,7 @@ def test_a_key_is_found_by_another_writer_and_its_note_is_kept(tmp_path: Path) -
     EventLog(tmp_path, "f").append(rows(1), key="k", note={"dead": 2})
     log = EventLog(tmp_path, "f")
     assert log.append(rows(1), key="k").repeated
-    assert list(log.entries()) == [Entry(0, 1, "k", {"dead": 2})]
+    assert list(log.entries()) == [AppendEntry(0, 1, "k", {"dead": 2})]
     assert list(log.entries(1)) == []
 
 
@@ -226,8 +226,8 @@ def test_tail_holds_at_most_one_row_group_besides_its_result(log: EventLog, monk
         log.append(rows(*range(first, first + 50)))
     log.compact(999)
     sizes = []
-    among = Wanted.among
-    monkeypatch.setattr(Wanted, "among", lambda wanted, table: sizes.append(table.num_rows) or among(wanted, table))
+    among = TailRequest.among
+    monkeypatch.setattr(TailRequest, "among", lambda wanted, table: sizes.append(table.num_rows) or among(wanted, table))
     assert log.tail(0, 1000, columns=["t"], entities=["nobody"]).num_rows == 0
     assert sizes == [50] * 20 and len(log.segments()) == 1
 
@@ -288,7 +288,7 @@ def test_overlapping_segments_are_ignored_and_gaps_are_errors() -> None:
         return Segment(first, n, 0, Path(f"{first}-{n}"))
 
     assert without_overlaps([segment(0, 2), segment(0, 6), segment(2, 2), segment(6, 1)]) == [segment(0, 6), segment(6, 1)]
-    with pytest.raises(Gap, match="rows 2 to 2 are missing"):
+    with pytest.raises(SegmentGap, match="rows 2 to 2 are missing"):
         without_overlaps([segment(0, 2), segment(3, 1)])
 
 

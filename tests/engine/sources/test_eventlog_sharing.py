@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from engine.failpoints import VARIABLE
-from engine.sources.eventlog import Dropped, EventLog
+from engine.sources.eventlog import EventLog, RowsDropped
 from tests.engine.sources.log_rows import rows, times
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -154,5 +154,5 @@ def test_a_reader_gets_an_error_when_its_rows_are_dropped(tmp_path: Path) -> Non
     log.compact(4)
     log.compact(5)
     log.drop_before(5)
-    with pytest.raises(Dropped):
+    with pytest.raises(RowsDropped):
         list(reader)

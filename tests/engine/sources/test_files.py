@@ -20,7 +20,7 @@ from engine.model.events import row_schema
 from engine.model.feed import Crs, Feed, TimeUnit
 from engine.sources import csv_records
 from engine.sources.file_rows import read_files
-from engine.sources.files import Columns, Unreadable, find_files
+from engine.sources.files import Columns, UnreadableFile, find_files
 from engine.sources.lines import blocks
 from tests.examples import examples
 from tests.strategies import COLUMNS, arrivals
@@ -161,7 +161,7 @@ def test_a_folder_is_read_in_name_order_without_hidden_and_foreign_files(tmp_pat
 def test_an_unreadable_file_is_refused_with_the_reason(tmp_path: Path, name: str, content: str | None, words: str) -> None:
     if content is not None:
         write(tmp_path / name, content)
-    with pytest.raises(Unreadable, match=words):
+    with pytest.raises(UnreadableFile, match=words):
         read(tmp_path / name)
 
 
@@ -170,7 +170,7 @@ def test_a_file_cut_off_in_its_compression_is_unreadable(tmp_path: Path) -> None
         path = tmp_path / f"e.jsonl.{suffix}"
         text = "".join(f'{{"entity":"a","t":{t * t * 7919 % 100003}}}\n' for t in range(20_000)).encode()
         path.write_bytes(pack(text)[:-400])
-        with pytest.raises(Unreadable, match=path.name):
+        with pytest.raises(UnreadableFile, match=path.name):
             read(path)
 
 
@@ -180,7 +180,7 @@ def test_a_file_with_only_a_header_has_no_rows(tmp_path: Path, content: str) -> 
 
 
 def test_unknown_names_in_map_are_refused_with_the_nearest() -> None:
-    with pytest.raises(Unreadable, match="did you mean 'entity'"):
+    with pytest.raises(UnreadableFile, match="did you mean 'entity'"):
         Columns(FEED, {"entty": "a"})
 
 
@@ -211,7 +211,7 @@ def test_columns_can_be_joined(tmp_path: Path, suffix: str) -> None:
 
 def test_columns_that_cannot_be_joined_are_named(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", HEADER + "a,1,1,1,,,,\n")
-    with pytest.raises(Unreadable, match="unknown column 'sceen'"):
+    with pytest.raises(UnreadableFile, match="unknown column 'sceen'"):
         read(path, renamed={"entity": "sceen+s"})
-    with pytest.raises(Unreadable, match="'t' is of type int"):
+    with pytest.raises(UnreadableFile, match="'t' is of type int"):
         read(path, renamed={"t": "t+n"})

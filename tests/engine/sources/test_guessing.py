@@ -15,8 +15,8 @@ import pytest
 from openpyxl import Workbook
 
 from engine.model.faults import Refused
-from engine.sources.files import Unreadable
-from engine.sources.formats import Kind, Layout, read_chunks
+from engine.sources.files import UnreadableFile
+from engine.sources.formats import FileFormat, Layout, read_chunks
 from engine.sources.guessing.files import inspect
 from engine.sources.reading import DATED, ISO, Reading, numbers_of, read_rows, reading_of, times_of
 
@@ -267,13 +267,13 @@ def test_arrow_files_with_text_offsets_out_of_bounds_are_refused(tmp_path: Path,
     data = written.getvalue().to_pybytes()
     assert offsets in data
     (tmp_path / "file").write_bytes(data.replace(offsets, offsets[:4] + b"\xff\xff\xff\x7f" + offsets[8:]))
-    with pytest.raises(Unreadable, match="Arrow file cannot be read"):
+    with pytest.raises(UnreadableFile, match="Arrow file cannot be read"):
         inspect(tmp_path / "file", "walk.arrow", {})
 
 
 def test_a_file_of_lists_only_is_refused_with_the_reason(tmp_path: Path) -> None:
     pq.write_table(pa.table({"places": [["a", "b"], ["c"]]}), tmp_path / "file")
-    with pytest.raises(Unreadable, match="hold no single values"):
+    with pytest.raises(UnreadableFile, match="hold no single values"):
         inspect(tmp_path / "file", "walk.parquet", {})
 
 
@@ -319,7 +319,7 @@ def test_radio_logs_give_the_same_track(tmp_path: Path) -> None:
 def test_a_file_of_another_format_is_refused(tmp_path: Path, name: str, data: bytes) -> None:
     path = tmp_path / name
     path.write_bytes(data)
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableFile):
         inspect(path, name, {})
 
 
@@ -337,7 +337,7 @@ def test_a_text_without_four_digits_is_not_guessed_as_a_time() -> None:
         assert sum(sign.isdigit() for sign in datetime(1, 1, 1).strftime(form.replace("%Y", "0001"))) >= 4, form
     texts = pa.array(["1.1.1", "12:30", "Jan 1", "T1Z", "1-1-1", "1/1/1 PM"])
     for form in (ISO, *DATED):
-        assert times_of(texts, Reading(Layout(Kind.CSV), time_format=form))[1].all(), form
+        assert times_of(texts, Reading(Layout(FileFormat.CSV), time_format=form))[1].all(), form
 
 
 def test_coordinates_are_not_guessed_as_times(tmp_path: Path) -> None:

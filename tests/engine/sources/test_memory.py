@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from engine.external_sort import ExternalSort
-from engine.sources.formats import Kind, Layout, read_chunks
+from engine.sources.formats import FileFormat, Layout, read_chunks
 
 ROWS = 3_000_000
 MOST_BYTES = 20_000_000
@@ -34,12 +34,12 @@ def noise() -> pa.Table:
 def of_arrow(folder: Path) -> Iterator[pa.Table]:
     with pa.ipc.new_file(str(folder / "one"), noise().schema) as writer:
         writer.write_table(noise())
-    return (chunk.table for chunk in read_chunks(folder / "one", Layout(Kind.ARROW)))
+    return (chunk.table for chunk in read_chunks(folder / "one", Layout(FileFormat.ARROW)))
 
 
 def of_parquet(folder: Path) -> Iterator[pa.Table]:
     pq.write_table(noise(), folder / "one", row_group_size=ROWS)
-    return (chunk.table for chunk in read_chunks(folder / "one", Layout(Kind.PARQUET)))
+    return (chunk.table for chunk in read_chunks(folder / "one", Layout(FileFormat.PARQUET)))
 
 
 def of_sort(folder: Path) -> Iterator[pa.Table]:

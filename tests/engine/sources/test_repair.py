@@ -16,7 +16,7 @@ from engine.model.events import stamped_schema
 from engine.model.feed import ColumnType, Crs, Feed, TimeUnit
 from engine.sources import segments
 from engine.sources.eventlog import EventLog
-from engine.sources.repair import LOST, Reach, repair
+from engine.sources.repair import LOST, LogExtent, repair
 from engine.sources.segments import LogDamaged
 
 FEED = Feed("city", Crs.PLANAR, TimeUnit.MS, columns={"speed": ColumnType.FLOAT})
@@ -94,7 +94,7 @@ def test_a_file_with_another_name_and_one_with_other_rows_are_damage(log: EventL
     stray.write_bytes(b"")
     with pytest.raises(LogDamaged, match="name of a segment"):
         log.segments()
-    assert repair(log, SCHEMA, Reach()) == []
+    assert repair(log, SCHEMA, LogExtent()) == []
     assert not stray.exists() and len(read(log)) == 24
     path = files(log)[-1]
     path.rename(path.with_name(path.name.split(".")[0].replace("-3-", "-4-") + ".parquet"))
@@ -123,7 +123,7 @@ def test_repair_keeps_readable_rows_and_counts_the_others(log: EventLog, harm: C
     chance = random.Random(seed)
     for _ in range(1 + seed % 3):
         harm(log, chance)
-    done = repair(log, SCHEMA, Reach(*end))
+    done = repair(log, SCHEMA, LogExtent(*end))
     lost = {seq for one in done for seq in one.lost}
     after = read(log)
     assert log.end == end
@@ -140,7 +140,7 @@ def test_repair_keeps_readable_rows_and_counts_the_others(log: EventLog, harm: C
             if n not in lost  # type: ignore[type-var]
         ]
     )
-    assert repair(log, SCHEMA, Reach(*end)) == [], "once repaired, nothing is left to do"
+    assert repair(log, SCHEMA, LogExtent(*end)) == [], "once repaired, nothing is left to do"
     log.append(rows(24))
     log.compact(26)
     log.drop_before(-100)
@@ -157,7 +157,7 @@ def test_row_groups_that_are_whole_are_kept(log: EventLog, monkeypatch: pytest.M
         assert file.num_row_groups > 1
         column = file.metadata.row_group(1).column(2)
     flip(path, column.data_page_offset + column.total_compressed_size - 1)
-    (done,) = repair(log, SCHEMA, Reach())
+    (done,) = repair(log, SCHEMA, LogExtent())
     assert (len(done.lost), done.kept) == (3, done.next_seq - done.first_seq - 3)
 
 
@@ -165,7 +165,7 @@ def test_a_log_that_lost_its_end_does_not_reuse_sequence_numbers(log: EventLog) 
     end = log.end
     for path in files(log)[-2:]:
         path.unlink()
-    (done,) = repair(log, SCHEMA, Reach(*end))
+    (done,) = repair(log, SCHEMA, LogExtent(*end))
     assert (list(done.lost), log.end) == (list(range(18, 24)), end)
 
 
@@ -173,7 +173,7 @@ def test_a_removed_log_continues_after_its_last_number(log: EventLog) -> None:
     end = log.end
     for path in files(log):
         path.unlink()
-    (done,) = repair(log, SCHEMA, Reach(*end, needed_from=20))
+    (done,) = repair(log, SCHEMA, LogExtent(*end, needed_from=20))
     assert (list(done.lost), log.end, log.start) == ([20, 21, 22, 23], end, 20)
     log.append(rows(24))
     assert read(log)[-1]["seq"] == 26

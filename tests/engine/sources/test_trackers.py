@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from engine.sources.formats import Broken
+from engine.sources.formats import InvalidLine
 from engine.sources.live.gtfs import vehicles
 from engine.sources.trackers import reports_of
 from tests.fuzz.streams import CLIENT, FORWARDED, NOW, OSMAND, _osmand, gtfs
@@ -17,7 +17,7 @@ from tests.fuzz.streams import CLIENT, FORWARDED, NOW, OSMAND, _osmand, gtfs
 
 def only(found: Any) -> dict[str, Any]:
     (one,) = found
-    assert not isinstance(one, Broken), one.problem
+    assert not isinstance(one, InvalidLine), one.problem
     return {name: value for name, value in one.items() if value is not None and name != "received"}
 
 
@@ -56,7 +56,7 @@ def test_reports_in_json_are_read() -> None:
 )
 def test_faults_of_reports_are_named(query: dict[str, str], body: bytes, words: str) -> None:
     (found,) = reports_of(query, body, 5)
-    assert isinstance(found, Broken) and words in found.problem
+    assert isinstance(found, InvalidLine) and words in found.problem
 
 
 def test_positions_of_public_transport_vehicles_are_read() -> None:

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from webapp.cage import confinement
-from webapp.cage.warm_pool import FAILED, READY, TookTooLong, WarmPool, Work, start
+from webapp.cage.warm_pool import FAILED, READY, CageRequest, TookTooLong, WarmPool, start
 
 TRIES = """
 import ctypes, os, resource, socket, subprocess, sys, threading, types
@@ -129,7 +129,7 @@ def ask(
         # Standard input stays open meanwhile: the child ends when it is closed.
         for one in requests:
             process.stdout.readline()
-            process.stdin.write(Work("tries", one, seconds, memory, read=[one["folder"]]).message())
+            process.stdin.write(CageRequest("tries", one, seconds, memory, read=[one["folder"]]).message())
             process.stdin.flush()
             answer, _, failure = process.stdout.readline().partition(FAILED)
             status = int(failure or 0) if answer or failure else process.wait()
@@ -235,7 +235,7 @@ def test_after_a_crash_the_next_request_has_another_memory_layout(kind: str, req
     process = start_of(kind)
     with process:
         assert process.stdin is not None and process.stdout is not None
-        process.stdin.write(Work("tries", {**request_of, "crash": True}, 20, 1 << 30, read=[request_of["folder"]]).message())
+        process.stdin.write(CageRequest("tries", {**request_of, "crash": True}, 20, 1 << 30, read=[request_of["folder"]]).message())
         process.stdin.flush()
         assert process.stdout.read() == READY and process.wait(20) == 1
 
@@ -246,7 +246,7 @@ def test_a_fork_that_does_not_end_cannot_reach_the_next_request(kind: str, reque
     pool = WarmPool(kind)
     pool._waiting.append(process)
     with pytest.raises(TookTooLong):
-        pool.ask(Work("tries", {**request_of, "linger": True}, 1, 1 << 30, read=[request_of["folder"]]))
+        pool.ask(CageRequest("tries", {**request_of, "linger": True}, 1, 1 << 30, read=[request_of["folder"]]))
     pool.retire()
     time.sleep(0.2)
     assert not [one for one in psutil.process_iter() if one.status() != psutil.STATUS_ZOMBIE and os.getpgid(one.pid) == process.pid]

@@ -21,14 +21,14 @@ from engine.model.feed import Crs, Feed, TimeUnit
 from engine.sources.eventlog import EventLog
 from tests.webapp.conftest import BORDER
 from webapp.cage import warm_pool as pool_module
-from webapp.cage.warm_pool import READY, TookTooLong, WarmPool, Work, start
+from webapp.cage.warm_pool import READY, CageRequest, TookTooLong, WarmPool, start
 
 FEED = Feed("yard", Crs.PLANAR, TimeUnit.MS)
 MEMORY = 3 * 2**30
 
 
-def work(request: dict[str, Any], seconds: float, memory: int) -> Work:
-    return Work("webapp.queries.preview", request, seconds, memory, read=[request["log_root"]])
+def work(request: dict[str, Any], seconds: float, memory: int) -> CageRequest:
+    return CageRequest("webapp.queries.preview", request, seconds, memory, read=[request["log_root"]])
 
 
 @pytest.fixture
@@ -122,7 +122,7 @@ def test_an_idle_worker_ends_with_the_process_that_started_it() -> None:
 def test_a_busy_worker_ends_when_its_caller_is_gone() -> None:
     process = subprocess.Popen([sys.executable, "-c", WASTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdin is not None and process.stdout is not None
-    process.stdin.write(Work("waster", {}, seconds=100, memory=4_000_000_000).message())
+    process.stdin.write(CageRequest("waster", {}, seconds=100, memory=4_000_000_000).message())
     process.stdin.flush()
     assert process.stdout.readline() == READY and process.stdout.read(5) == b"begun"
     (fork,) = psutil.Process(process.pid).children()

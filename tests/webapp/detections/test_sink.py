@@ -200,7 +200,7 @@ def test_the_job_gives_up_after_a_long_outage_of_the_database(feed: Feed, monkey
         raise OperationalError("no")
 
     monkeypatch.setattr(sink, "failpoint", fail)
-    with pytest.raises(sink.DatabaseAway):
+    with pytest.raises(sink.DatabaseUnavailable):
         sink.commit(sink.FencedWrite(feed.pk, 1, 1, 0), timeout_s=0.3)
 
 

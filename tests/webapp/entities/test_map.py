@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rest_framework.test import APIClient
 
 from tests.webapp.answers import a_head, facts, match
-from webapp.cage import places
+from webapp.cage import slots
 from webapp.entities.density import Grid, _within
 from webapp.entities.models import Record
 from webapp.feeds.history import READS
@@ -72,9 +72,9 @@ def test_concurrent_reads_of_history_by_one_user_are_limited(
     address: str, feed: Any, people: SimpleNamespace, client_of: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each reads up to two million rows into the web process."""
-    monkeypatch.setattr(places, "WAIT_S", 0.0)
+    monkeypatch.setattr(slots, "WAIT_S", 0.0)
     asked = f"{YARD}/{address}from=0&to=9000"
-    with places.requested_by(lambda: people.viewer.pk), READS.place(), READS.place():
+    with slots.requested_by(lambda: people.viewer.pk), READS.slot(), READS.slot():
         refused = client_of(people.viewer).get(asked)
         assert (refused.status_code, refused.get("Retry-After")) == (503, "10")
         assert client_of(people.owner).get(asked).status_code == 200

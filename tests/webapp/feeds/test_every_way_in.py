@@ -22,7 +22,7 @@ from engine.model.events import DeadLetter
 from engine.model.feed import Feed
 from engine.sources import csv_records, delimited, jsonlines, lines
 from engine.sources.file_rows import read_files
-from engine.sources.files import Columns, Piece, Unreadable
+from engine.sources.files import CheckedChunk, Columns, UnreadableFile
 from engine.sources.live import RECEIVED
 from engine.sources.live.payloads import records_in
 from webapp.connectors.rows import rows_of
@@ -94,7 +94,7 @@ def _shown(letter: DeadLetter) -> dict[str, Any]:
     return {name: value for name, value in (letter.row or {}).items() if name != RECEIVED}
 
 
-def of_pieces(pieces: Iterator[Piece]) -> Found:
+def of_pieces(pieces: Iterator[CheckedChunk]) -> Found:
     each = list(pieces)
     assert all(len(piece.dead()) == piece.dead_count for piece in each)
     return found((piece.rows for piece in each), (letter for piece in each for letter in piece.dead()))
@@ -195,7 +195,7 @@ def test_a_list_of_objects_is_refused_as_a_whole_by_every_way_in(text: bytes, fo
         lambda: of_pieces(read_file(path, FEED, 1)),
         lambda: of_pieces(read_file(path, FEED, 9)),
     ):
-        with pytest.raises(Unreadable, match=r"jq -c '.\[\]'"):
+        with pytest.raises(UnreadableFile, match=r"jq -c '.\[\]'"):
             read()
 
 
@@ -279,7 +279,7 @@ def test_unusable_text_is_refused_by_every_way_in(text: bytes, folder: Path) -> 
     path = folder / "b.csv"
     path.write_bytes(text)
     for way in (lambda: of_body(text, CSV), lambda: of_pieces(read_files([path], Columns(FEED))), lambda: of_pieces(read_file(path, FEED, 3))):
-        with pytest.raises(Unreadable):
+        with pytest.raises(UnreadableFile):
             way()
 
 

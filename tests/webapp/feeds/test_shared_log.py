@@ -35,7 +35,7 @@ from tests.webapp.answers import a_feed, a_user
 from webapp.detections.models import Detection
 from webapp.detections.removal import feed_delete
 from webapp.feeds.heads import feed_head_ensure
-from webapp.feeds.log_order import DatabaseOrder, Notices
+from webapp.feeds.log_order import DatabaseSegmentOrder, Notices
 from webapp.feeds.logs import event_log, folder_of_logs
 from webapp.feeds.maintenance import feed_maintain
 from webapp.feeds.models import Feed, IngestCounter, LogDamage, LogSegment
@@ -106,7 +106,7 @@ def shared(settings: Any, tmp_path: Path) -> str:
 
 
 def log_in(url: Path | str, feed: Feed | None = None) -> SharedLog:
-    return SharedLog(DatabaseOrder((feed or a_feed()).name), files_of(str(url)), "city")
+    return SharedLog(DatabaseSegmentOrder((feed or a_feed()).name), files_of(str(url)), "city")
 
 
 def rows(*times: int, entity: str = "a") -> pa.Table:
@@ -239,7 +239,7 @@ def test_an_unavailable_store_is_not_damage(gateway: ObjectStore, monkeypatch: p
     address = {"scheme": "http", "region": "us-east-1", "endpoint_override": f"127.0.0.1:{gateway.port}"}
     # By default the client retries for six seconds.
     system = fs.S3FileSystem(access_key=KEY, secret_key=gateway.password, retry_strategy=once, **address)
-    log = SharedLog(DatabaseOrder(a_feed().name), Files(system, f"{BUCKET}/away"), "city")
+    log = SharedLog(DatabaseSegmentOrder(a_feed().name), Files(system, f"{BUCKET}/away"), "city")
     log.append(rows(1, 2))
     monkeypatch.setattr("engine.sources.store.TIMEOUT_S", 0.0)
     gateway.stop()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
-from engine.runtime.store import Commit, Stopped
+from engine.runtime.store import Commit, StoppedQuery
 from tests.webapp.conftest import BORDER
 from webapp.feeds.heads import feed_head_ensure
 from webapp.feeds.models import Feed
@@ -43,7 +43,7 @@ def running(store: FeedStore) -> set[tuple[str, int]]:
 
 def stop(store: FeedStore, query: Query, batch: int = 0) -> bool:
     head = replace(store.open(), checkpoint=1, last_batch=batch)
-    return store.commit(Commit(head, batch, stopped=(Stopped((str(query.pk), query.version), REASON),)))
+    return store.commit(Commit(head, batch, stopped=(StoppedQuery((str(query.pk), query.version), REASON),)))
 
 
 def test_a_stopped_query_leaves_with_its_batch_and_shows_the_reason(
@@ -64,7 +64,7 @@ def test_replayed_batches_and_old_epochs_stop_no_query(store: FeedStore, query: 
     newer = FeedStore(store.feed, 2)
     newer.open()
     with pytest.raises(Fenced):
-        store.commit(Commit(newer.open(), None, stopped=(Stopped((str(other.pk), 1), REASON),)))
+        store.commit(Commit(newer.open(), None, stopped=(StoppedQuery((str(other.pk), 1), REASON),)))
     assert QueryStop.objects.count() == 1
 
 

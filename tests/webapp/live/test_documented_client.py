@@ -39,7 +39,7 @@ def client(folder: Path, port: int, token: str) -> Iterator[subprocess.Popen[str
 
 
 def test_the_documented_client_gets_a_snapshot_and_every_change(
-    served: Served,  # noqa: F811
+    served: Served,  # noqa: F811  a fixture
     people: SimpleNamespace,
     feed: Any,
     query: Query,
@@ -60,7 +60,7 @@ def test_the_documented_client_gets_a_snapshot_and_every_change(
 
 
 def test_the_documented_client_reports_an_invalid_token(
-    served: Served,  # noqa: F811
+    served: Served,  # noqa: F811  a fixture
     people: SimpleNamespace,
     feed: Any,
     tmp_path: Path,

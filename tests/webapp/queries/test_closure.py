@@ -36,12 +36,12 @@ def test_implied_constraints_are_derived(ask: Callable[[Any], dict[str, Any]]) -
     found = ask(CHAIN)
     assert found["faults"] == [] and found["conflict"] is None and found["document"] == CHAIN
     edges = {tuple(edge["between"]): edge for edge in found["edges"]}
-    assert edges["A", "B"]["stated"] == {"dt": True, "distance": True}
+    assert edges["A", "B"]["explicit"] == {"dt": True, "distance": True}
     assert edges["A", "C"] == {
         "between": ["A", "C"],
         "dt": [0, 10_000],
         "distance": {"max": 15.0, "open": True},
-        "stated": {"dt": False, "distance": False},
+        "explicit": {"dt": False, "distance": False},
     }
 
 

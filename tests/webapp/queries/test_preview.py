@@ -10,7 +10,7 @@ from rest_framework.test import APIClient
 
 from tests.webapp.conftest import BORDER
 from webapp.accounts.services import token_create
-from webapp.cage import places
+from webapp.cage import slots
 from webapp.cage.warm_pool import ENGINE
 from webapp.feeds.logs import folder_of_logs
 from webapp.queries import preview as previews
@@ -108,26 +108,26 @@ def test_a_preview_that_takes_too_long_is_ended_with_the_reason(
 def test_previews_above_the_limit_get_retry_after(
     people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(places, "WAIT_S", 0.05)
+    monkeypatch.setattr(slots, "WAIT_S", 0.05)
     with ExitStack() as held:
-        for _ in range(places.AT_ONCE):
-            held.enter_context(ENGINE.places.place())
+        for _ in range(slots.AT_ONCE):
+            held.enter_context(ENGINE.slots.slot())
         answer = ask(client_of(people.viewer))
         assert answer.status_code == 503 and answer["Retry-After"] == "10" and "Try again" in answer.json()["faults"][0]["message"]
-    with ENGINE.places.place():
+    with ENGINE.slots.slot():
         pass  # What is refused keeps no place.
 
 
 def test_one_user_cannot_use_all_preview_slots(
     people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(places, "WAIT_S", 0.05)
+    monkeypatch.setattr(slots, "WAIT_S", 0.05)
     with ExitStack() as held:
-        with places.requested_by(lambda: people.owner.pk):
-            for _ in range(places.OF_ONE_USER):
-                held.enter_context(ENGINE.places.place())
+        with slots.requested_by(lambda: people.owner.pk):
+            for _ in range(slots.OF_ONE_USER):
+                held.enter_context(ENGINE.slots.slot())
         assert ask(client_of(people.owner)).status_code == 503
-        with places.requested_by(lambda: people.viewer.pk), ENGINE.places.place():
+        with slots.requested_by(lambda: people.viewer.pk), ENGINE.slots.slot():
             pass  # Another user is answered meanwhile.
         token = token_create(user=people.owner, name="t", scopes=["read", "write"]).text
         by_token = APIClient(HTTP_AUTHORIZATION=f"Bearer {token}")

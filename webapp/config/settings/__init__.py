@@ -4,12 +4,12 @@
 Importing them needs no database, no broker and no folder.
 """
 
-from webapp.config.settings.api import *  # noqa: F403
-from webapp.config.settings.base import *  # noqa: F403
-from webapp.config.settings.identity import *  # noqa: F403
-from webapp.config.settings.jobs import *  # noqa: F403
-from webapp.config.settings.live import *  # noqa: F403
-from webapp.config.settings.quotas import *  # noqa: F403
-from webapp.config.settings.security import *  # noqa: F403
-from webapp.config.settings.storage import *  # noqa: F403
-from webapp.config.settings.tasks import *  # noqa: F403
+from webapp.config.settings.api import *
+from webapp.config.settings.base import *
+from webapp.config.settings.identity import *
+from webapp.config.settings.jobs import *
+from webapp.config.settings.live import *
+from webapp.config.settings.quotas import *
+from webapp.config.settings.security import *
+from webapp.config.settings.storage import *
+from webapp.config.settings.tasks import *

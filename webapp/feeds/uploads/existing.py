@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from engine.model.clock import watermark_at
 from engine.model.columns import TIME
 from engine.model.events import row_schema
 from engine.model.faults import Fault, Refused, refuse
@@ -103,7 +104,7 @@ def _comparison(feed: Feed, inspected: Inspection, remembered: bool) -> Comparis
 def oldest_useful(feed: Feed) -> int | None:
     """Rows before this time would be late, and ignored; null while the feed has no clock."""
     clock = log_of(feed).end[1]
-    return None if clock is None else clock - feed.lateness
+    return None if clock is None else watermark_at(clock, feed.lateness)
 
 
 def check_into(feed: Feed, upload: Upload, reading: Reading) -> None:

@@ -12,9 +12,9 @@ from typing import Annotated, Any, Literal, TypedDict
 from engine.model.events import DeadLetter, Reason
 from engine.model.faults import Refused, fault_from_json, refuse
 from engine.model.messages import Message, untranslated
-from engine.sources.files import Piece
+from engine.sources.files import CheckedChunk
 from engine.sources.reading import Reading
-from webapp.cage.warm_pool import INSPECTIONS, TookTooLong, WarmPool, Work
+from webapp.cage.warm_pool import INSPECTIONS, CageRequest, TookTooLong, WarmPool
 from webapp.config.openapi import Length, TimeRangeRead
 from webapp.feeds.arrow_streams import Limits, read_stream
 
@@ -131,7 +131,7 @@ def inspect(path: Path, name: str, chosen: Mapping[str, Any]) -> Inspection:
     return inspected
 
 
-def pieces(path: Path, reading: Reading) -> Iterator[Piece]:
+def pieces(path: Path, reading: Reading) -> Iterator[CheckedChunk]:
     """All rows of a file, read by a process that is kept for it. Raises Refused."""
     process = WarmPool("recordings")
     try:
@@ -148,7 +148,7 @@ def pieces(path: Path, reading: Reading) -> Iterator[Piece]:
 
 
 def _ask(process: WarmPool, request: Mapping[str, Any], path: Path, seconds: float) -> dict[str, Any]:
-    work = Work("webapp.feeds.uploads.reader", request, seconds, MEMORY_BYTES, read=[str(path.parent)])
+    work = CageRequest("webapp.feeds.uploads.reader", request, seconds, MEMORY_BYTES, read=[str(path.parent)])
     try:
         status, written = process.ask(work)
     except TookTooLong as error:
@@ -168,7 +168,7 @@ def _ask(process: WarmPool, request: Mapping[str, Any], path: Path, seconds: flo
     return answer
 
 
-def _read(answer: Mapping[str, Any], reading: Reading) -> Piece:
+def _read(answer: Mapping[str, Any], reading: Reading) -> CheckedChunk:
     try:
         rows = read_stream(base64.b64decode(answer["rows"]), PIECE, reading.feed("upload").types)
         dead = [DeadLetter(Reason(one["reason"]), untranslated(one["detail"]), one["row"], one["line"]) for one in answer["dead"]]
@@ -176,4 +176,4 @@ def _read(answer: Mapping[str, Any], reading: Reading) -> Piece:
             dead += [DeadLetter(Reason(reason), Message("one of many rows of the file"))] * count
     except ValueError as error:
         raise refuse("/file", Message("A part of the file cannot be stored: {error}", error=error)) from error
-    return Piece(rows, answer["read"], lambda: dead)
+    return CheckedChunk(rows, answer["read"], lambda: dead)

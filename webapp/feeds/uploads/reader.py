@@ -19,8 +19,8 @@ import pyarrow as pa
 
 from engine.model.faults import Fault, Refused
 from engine.model.messages import Message, message_of
-from engine.sources.files import Unreadable
-from engine.sources.formats import Chunk, Kind, Layout, read_chunks, table_of
+from engine.sources.files import UnreadableFile
+from engine.sources.formats import Chunk, FileFormat, Layout, read_chunks, table_of
 from engine.sources.guessing.columns import guess
 from engine.sources.guessing.files import inspect
 from engine.sources.guessing.samples import described
@@ -38,7 +38,7 @@ def warm_up() -> None:
     for times in (slice(0, 1), slice(1, 2), slice(0, 2)):
         table = table_of(rows[times])
         for chosen in ({}, {"crs": "EPSG:3857", "zone": "Europe/Athens"}):
-            described(table, np.arange(1, table.num_rows + 1), (), guess(table, Layout(Kind.JSON), "a.json", chosen))
+            described(table, np.arange(1, table.num_rows + 1), (), guess(table, Layout(FileFormat.JSON), "a.json", chosen))
 
 
 def run(request: Mapping[str, Any], data: bytes) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def run(request: Mapping[str, Any], data: bytes) -> dict[str, Any]:
         return _piece(Path(request["path"]), reading_of(request["reading"]), request["piece"])
     except Refused as refused:
         return {"faults": [fault.to_json() for fault in refused.faults]}
-    except Unreadable as fault:
+    except UnreadableFile as fault:
         return {"faults": [Fault("/file", message_of(fault)).to_json()]}
     except OSError:
         # Its text may name files of the server.

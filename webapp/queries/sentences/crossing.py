@@ -55,14 +55,14 @@ def options(specification: Specification, feed: Feed) -> str:
     return "".join(f" {text}" for text in parts)
 
 
-class Place:
+class CrossingWords:
     """The words for entering and leaving a region or a box of values."""
 
     def __init__(self, enters: str, leaves: str, back: str, again: str) -> None:
         self.enters, self.leaves, self.back, self.again = enters, leaves, back, again
 
 
-def _steps(place: Place, within: Any, feed: Feed) -> dict[str, str]:
+def _steps(place: CrossingWords, within: Any, feed: Feed) -> dict[str, str]:
     words = {"enters": place.enters, "leaves": place.leaves, "back": place.back, "again": place.again}
     values = {**words, "within": span_of(within, feed), "span": duration(within, feed)}
     return {
@@ -73,11 +73,11 @@ def _steps(place: Place, within: Any, feed: Feed) -> dict[str, str]:
     }
 
 
-def place_of(specification: Specification, feed: Feed) -> Place:
+def place_of(specification: Specification, feed: Feed) -> CrossingWords:
     """The place or the values that the query watches."""
     if "region" in specification:
         name = {"region": region_name(specification["region"], feed)}
-        return Place(gettext("enters %(region)s") % name, gettext("leaves %(region)s") % name, gettext("comes back"), gettext("leaves again"))
+        return CrossingWords(gettext("enters %(region)s") % name, gettext("leaves %(region)s") % name, gettext("comes back"), gettext("leaves again"))
     values = {"values": ranges(specification.get("ranges", {}))}
     enters, leaves = gettext("comes to have %(values)s") % values, gettext("no longer has %(values)s") % values
-    return Place(enters, leaves, gettext("has it again"), gettext("loses it again"))
+    return CrossingWords(enters, leaves, gettext("has it again"), gettext("loses it again"))

@@ -19,9 +19,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyais import encode_dict
 
-from engine.sources.formats import Broken
-from engine.sources.formats.nmea import Known, Messages
-from engine.sources.live import Away, SourceKind
+from engine.sources.formats import InvalidLine
+from engine.sources.formats.nmea import MessageMerger, Messages
+from engine.sources.live import SourceKind, SourceUnavailable
 from engine.sources.live.ais import KINDS
 from tests.engine.sources.live.loopback import Loopback
 
@@ -84,7 +84,7 @@ def cut(data: bytes, seed: int) -> list[bytes]:
 
 def all_until_end(source: Any) -> list[Any]:
     found: list[Any] = []
-    with pytest.raises(Away, match="ended"):
+    with pytest.raises(SourceUnavailable, match="ended"):
         for batch in source.batches(None):
             found += batch.records
     return found
@@ -96,7 +96,7 @@ def test_every_position_of_a_recording_is_read_over_a_connection(name: str, data
     folder = data_folder / "ais_raw_nmea"
     data = gzip.decompress((folder / f"{name}.gz").read_bytes())
     with opened(CLIENT, Loopback(), port=served(cut(data, 7))) as source:
-        found = [one for one in all_until_end(source) if not isinstance(one, Broken)]
+        found = [one for one in all_until_end(source) if not isinstance(one, InvalidLine)]
     reference = pq.read_table(folder / "decoded_reference.parquet").to_pylist()
     wanted = [
         (str(row["mmsi"]), row["ts"], row["lon"], row["lat"])
@@ -195,7 +195,7 @@ def test_silent_peers_are_probed(served: Callable[[list[bytes]], int]) -> None:
 def test_memory_for_long_lines_is_bounded() -> None:
     """Up to 100,000 messages are remembered to recognise repetitions, and parts of messages wait
     for others, for every sender."""
-    known = Known(merge_ms=10_000)
+    known = MessageMerger(merge_ms=10_000)
     messages = Messages(known)
     for n in range(50):
         body = b"AIVDM,1,1,,A,%s,0" % (b"1" * 900 + b"%d" % n)
@@ -237,8 +237,8 @@ def test_hostile_lines_are_reported_and_do_not_stop_the_stream(served: Callable[
     data = b"".join(bad) + POSITION + b"\n"
     with opened(CLIENT, Loopback(), port=served(cut(data, 3))) as source:
         found = all_until_end(source)
-    assert isinstance(found[0], Broken) and len(found[0].text) <= 200
-    assert not isinstance(found[-1], Broken) and found[-1]["lat"]
+    assert isinstance(found[0], InvalidLine) and len(found[0].text) <= 200
+    assert not isinstance(found[-1], InvalidLine) and found[-1]["lat"]
 
 
 def test_an_unreachable_receiver_is_reported() -> None:

@@ -14,8 +14,8 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-from engine.sources.formats import Broken
-from engine.sources.live import BATCH_ROWS, Away, Source
+from engine.sources.formats import InvalidLine
+from engine.sources.live import BATCH_ROWS, Source, SourceUnavailable
 from engine.sources.live.kafka import FIELDS, KINDS
 from tests.engine.sources.live.brokers import KafkaBroker
 from tests.engine.sources.live.loopback import Loopback
@@ -29,7 +29,7 @@ class Inner(Loopback):
     """A network that permits no internal addresses."""
 
     def address(self, host: str, port: int) -> str:
-        raise Away(f"{host} is not public")
+        raise SourceUnavailable(f"{host} is not public")
 
 
 def settings_for(one: KafkaBroker, **given: Any) -> dict[str, Any]:
@@ -76,9 +76,9 @@ def test_a_topic_is_read_exactly_once_through_kills_and_new_partitions(tmp_path:
     try:
         admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{one.port}", "log_level": 0})
         admin.create_topics([NewTopic("fleet", 3, 1)])["fleet"].result(END_S)
-        with pytest.raises(Away, match="not public"):
+        with pytest.raises(SourceUnavailable, match="not public"):
             KAFKA.open(settings_for(one), Inner(), "x")
-        with closing(KAFKA.open(settings_for(one, topic="nothing"), Loopback(), "x")) as source, pytest.raises(Away, match="nothing"):
+        with closing(KAFKA.open(settings_for(one, topic="nothing"), Loopback(), "x")) as source, pytest.raises(SourceUnavailable, match="nothing"):
             next(source.batches(None))
         send(one, range(100))
         with closing(KAFKA.open(settings_for(one), Loopback(), "fleet")) as source:
@@ -95,7 +95,11 @@ def test_a_topic_is_read_exactly_once_through_kills_and_new_partitions(tmp_path:
             send(one, range(150, 170), partition=3)
             third, offset = taken(source, lambda records: len(records) == 20, offset)
         one.stop(kill=True)
-        with monkeypatch.context() as patched, pytest.raises(Away), closing(KAFKA.open(settings_for(one), Loopback(), "fleet")) as source:
+        with (
+            monkeypatch.context() as patched,
+            pytest.raises(SourceUnavailable),
+            closing(KAFKA.open(settings_for(one), Loopback(), "fleet")) as source,
+        ):
             patched.setattr("engine.sources.live.kafka.ANSWER_S", 1.0)
             next(source.batches(offset))
         one.start()
@@ -105,7 +109,7 @@ def test_a_topic_is_read_exactly_once_through_kills_and_new_partitions(tmp_path:
         producer.produce("fleet", key="k", value=None)
         assert producer.flush(END_S) == 0
         with closing(KAFKA.open(settings_for(one), Loopback(), "fleet")) as source:
-            last, offset = taken(source, lambda records: any(not isinstance(record, Broken) for record in records), offset)
+            last, offset = taken(source, lambda records: any(not isinstance(record, InvalidLine) for record in records), offset)
         for _ in range(4):
             producer.produce("fleet", key="k", value=b"[" + b"1," * 4_999 + b"1]")
         assert producer.flush(END_S) == 0
@@ -115,7 +119,7 @@ def test_a_topic_is_read_exactly_once_through_kills_and_new_partitions(tmp_path:
         one.stop()
     assert sum(sizes) == 20_000 and max(sizes) <= BATCH_ROWS + 5_000, "few bytes become many records, and come in parts"
     assert sorted(record["n"] for record in [*second, *third]) == list(range(100, 170))
-    assert [record["entity"] for record in last if not isinstance(record, Broken)] == ["own"] and len(last) == 4
+    assert [record["entity"] for record in last if not isinstance(record, InvalidLine)] == ["own"] and len(last) == 4
     assert set(offset) == {"0", "1", "2", "3"} and sum(offset.values()) >= 174
 
 

@@ -25,8 +25,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 
-from engine.sources.formats import Broken
-from engine.sources.live import BATCH_ROWS, Away
+from engine.sources.formats import InvalidLine
+from engine.sources.live import BATCH_ROWS, SourceUnavailable
 from engine.sources.live.mqtt import FIELDS, KINDS, TopicTemplate, _Buffered, _Message, _room
 from tests.engine.sources.live.brokers import Broker, broker
 from tests.engine.sources.live.loopback import Loopback
@@ -107,13 +107,16 @@ def test_topics_and_payloads_become_records(server: Broker, publisher: Publisher
             (f"{base}/van9/left", b"\xff\x00 no JSON"),
         )
         found, _ = taken(source, 5)
-    records = [one for one in found if not isinstance(one, Broken)]
+    records = [one for one in found if not isinstance(one, InvalidLine)]
     assert [(one["entity"], one["event"], one["t"], one["topic"]) for one in records] == [
         ("van7", "moved", 1, f"{base}/van7/moved"),
         ("van8", "moved", 2, f"{base}/van8/moved"),
         ("van8", "moved", 3, f"{base}/van8/moved"),
     ]
-    assert ["not an object" in one.problem or "cannot be read as JSON" in one.problem for one in found if isinstance(one, Broken)] == [True, True]
+    assert ["not an object" in one.problem or "cannot be read as JSON" in one.problem for one in found if isinstance(one, InvalidLine)] == [
+        True,
+        True,
+    ]
     assert all(abs(one["received"] - time.time() * 1000) < 60_000 for one in records)
 
 
@@ -233,12 +236,12 @@ def test_a_broker_that_dies_keeps_its_messages(tmp_path: Path) -> None:
         first.send(("kept/e", b'{"n": 1}'))
         _, offset = taken(source, 1)
         one.stop(kill=True)
-        with pytest.raises(Away):
+        with pytest.raises(SourceUnavailable):
             for _ in source.batches(offset):
                 pass
         source.close()
         first.close()
-        with pytest.raises((Away, OSError)):
+        with pytest.raises((SourceUnavailable, OSError)):
             MQTT.open(settings_for(one, topic="kept/{entity}"), Loopback(), "kept")
         one.start()
         with source_at(one, "kept", topic="kept/{entity}") as source:
@@ -276,9 +279,9 @@ def test_the_certificate_of_a_broker_is_checked(tmp_path: Path) -> None:
         authority = certificate.read_text()
         authority = authority[authority.index("-----BEGIN CERTIFICATE") :]
         given = {"topic": "safe/{entity}", "tls": True, "host": "localhost"}
-        with pytest.raises((Away, OSError), match="certificate verify failed"):
+        with pytest.raises((SourceUnavailable, OSError), match="certificate verify failed"):
             MQTT.open(settings_for(one, **given), Loopback(), "safe")
-        with pytest.raises((Away, OSError), match="certificate"):
+        with pytest.raises((SourceUnavailable, OSError), match="certificate"):
             MQTT.open(settings_for(one, **{**given, "host": "127.0.0.1", "ca": authority}), Loopback(), "safe")
         with source_at(one, "safe", ca=authority, **given) as source:
             sender = Publisher(one, certificate=certificate)
@@ -299,10 +302,10 @@ def test_hostile_payloads_are_reported_and_do_not_stop_the_stream(server: Broker
     with source_at(server, "hostile", topic="hostile/{entity}") as source:
         publisher.send(*[("hostile/e", payload) for payload in bad], ("hostile/e", b'{"last": true}'))
         found, offset = [], None
-        while not any(not isinstance(one, Broken) and one.get("last") is True for one in found):
+        while not any(not isinstance(one, InvalidLine) and one.get("last") is True for one in found):
             more, offset = taken(source, 1, offset)
             found += more
-    assert sum(isinstance(one, Broken) for one in found) > 50
+    assert sum(isinstance(one, InvalidLine) for one in found) > 50
 
 
 @pytest.mark.parametrize(
@@ -350,7 +353,10 @@ def test_no_memory_is_allocated_for_a_packet_that_is_too_long() -> None:
         "quality": "0",
         "version": "3",
     }
-    with closing(MQTT.open(settings, Loopback(), "")) as source, pytest.raises(Away, match=r"a packet of 268,435,45\d bytes; at most 4,000,000"):
+    with (
+        closing(MQTT.open(settings, Loopback(), "")) as source,
+        pytest.raises(SourceUnavailable, match=r"a packet of 268,435,45\d bytes; at most 4,000,000"),
+    ):
         for _ in islice(source.batches(None), 100):
             pass
     thread.join(10)

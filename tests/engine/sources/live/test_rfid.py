@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.sources.formats import Broken
+from engine.sources.formats import InvalidLine
 from engine.sources.live.payloads import records_in
 from engine.sources.live.rfid import epc_parts
 
@@ -62,7 +62,7 @@ def test_a_message_of_a_reader_becomes_a_record_for_each_tag() -> None:
         {"timestamp": "2026-01-02T03:04:08Z", "tagInventoryEvent": {"epcHex": "no code"}},
     ]
     first, second, broken = list(records_in(json.dumps(events).encode(), {}, form="rfid"))
-    assert not isinstance(first, Broken) and not isinstance(second, Broken)
+    assert not isinstance(first, InvalidLine) and not isinstance(second, InvalidLine)
     assert {key: value for key, value in first.items() if key != "received"} == {
         "epc": PUBLISHED[0][0],
         "gtin": "80614141123458",
@@ -72,4 +72,4 @@ def test_a_message_of_a_reader_becomes_a_record_for_each_tag() -> None:
         "rssi": -61.5,
         "time": "2026-01-02T03:04:05.678Z",
     }
-    assert second["epc"] == first["epc"] and isinstance(broken, Broken) and "epcHex" in broken.problem
+    assert second["epc"] == first["epc"] and isinstance(broken, InvalidLine) and "epcHex" in broken.problem

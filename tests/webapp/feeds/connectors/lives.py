@@ -59,7 +59,7 @@ def run_through_kills(folder: Path, killed_at: Sequence[str], done: Callable[[in
     for lives in range(1, MOST_LIVES):
         child = begun(folder, killed_at, **environment)
         try:
-            wait_for(lambda: child.poll() is not None or done(lives), said.read_text)  # noqa: B023
+            wait_for(lambda: child.poll() is not None or done(lives), said.read_text)  # noqa: B023  called in the same round
         finally:
             is_dead = child.poll() is not None
             if not is_dead:

@@ -22,7 +22,7 @@ from rest_framework.test import APIClient
 
 from engine.sinks.live import Keyed
 from engine.sinks.live.kinds import sink_kinds
-from engine.sources.live import Away
+from engine.sources.live import SourceUnavailable
 from tests.engine.sources.live.brokers import KafkaBroker
 from tests.engine.sources.live.loopback import Loopback
 from tests.topics import messages_of
@@ -189,6 +189,6 @@ def test_messages_of_a_former_process_cannot_overtake_newer_ones(broker: KafkaBr
         stale.write([Keyed("a", "1", 1)])
         with closing(kind.open(settings, Loopback(), "one")) as fresh:
             fresh.write([Keyed("a", "3", 3)])
-            with pytest.raises(Away):
+            with pytest.raises(SourceUnavailable):
                 stale.write([Keyed("a", "2", 2)])
     assert records_in(broker, "fenced", 1) == {b"a": [(1, 1), (3, 3)]}

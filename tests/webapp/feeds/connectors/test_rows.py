@@ -10,7 +10,7 @@ import pytest
 
 from engine.model.faults import Refused
 from engine.model.feed import Feed
-from engine.sources.formats import Broken
+from engine.sources.formats import InvalidLine
 from engine.sources.live.ais import KINDS as AIS
 from engine.sources.live.mqtt import KINDS as MQTT
 from engine.sources.live.payloads import records_in
@@ -32,7 +32,7 @@ def deep(levels: int) -> Any:
 
 
 def test_records_in_the_form_of_rows_need_no_mapping() -> None:
-    rows = rows_of([ROW, {**ROW, "more": {"of": [1]}}, Broken(3, "bad", "x")], reading_for({}, MQTT[0], FEED), FEED)
+    rows = rows_of([ROW, {**ROW, "more": {"of": [1]}}, InvalidLine(3, "bad", "x")], reading_for({}, MQTT[0], FEED), FEED)
     assert rows.rows.to_pylist()[0] == {**ROW, "t_end": None, "speed": 3.0, "y": 2.0} and rows.rows.num_rows == 2
     assert [(one.reason, one.detail, one.row) for one in rows.dead()] == [("malformed", "bad", {"text": "x"})]
 

@@ -19,7 +19,7 @@ class Command(BaseCommand):
     rest goes to standard error."""
 
     help = "Makes a token of a user and prints it: kept nowhere else."
-    requires_system_checks: list[str] = []  # noqa: RUF012
+    requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("user", help="whose token: it may do what they may")

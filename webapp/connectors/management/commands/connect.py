@@ -19,7 +19,7 @@ class Command(BaseCommand):
     waits for the first to end."""
 
     help = "Runs the connectors of all feeds."
-    requires_system_checks: list[str] = []  # noqa: RUF012
+    requires_system_checks: list[str] = []
 
     def handle(self, *args: Any, **options: Any) -> None:
         keep_connections()

@@ -42,7 +42,7 @@ class Command(BaseCommand):
     """Sends what moves in a demo world, as it moves, until stopped."""
 
     help = "Runs a demo world live: " + ", ".join(WORLDS)
-    requires_system_checks: list[str] = []  # noqa: RUF012
+    requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("worlds", nargs="+", choices=sorted(WORLDS), metavar="world")

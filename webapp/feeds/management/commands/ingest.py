@@ -30,7 +30,7 @@ class Command(BaseCommand):
     waits for the first to end."""
 
     help = "Ingests files dropped into var/inbox/<feed>/, sends heartbeats, keeps the logs compact."
-    requires_system_checks: list[str] = []  # noqa: RUF012
+    requires_system_checks: list[str] = []
 
     def handle(self, *args: Any, **options: Any) -> None:
         with single_service(Path(settings.VAR), "ingest", self.stdout.write) as end:

@@ -17,20 +17,20 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from engine.backtest.documents import Stop, read_feed
+from engine.backtest.documents import RunAborted, read_feed
 from engine.model.clock import late
 from engine.model.columns import TIME
 from engine.model.counts import counted
 from engine.model.faults import Refused, unknown_name
 from engine.model.feed import Feed as EngineFeed
 from engine.model.messages import untranslated
-from engine.sources.files import Unreadable
+from engine.sources.files import UnreadableFile
 from webapp.feeds.client import IngestClient, Rejected
 from webapp.feeds.credentials import server_url, token_kept
 from webapp.feeds.heartbeats import LONGEST_PAUSE_MS
 from webapp.feeds.logs import event_log
 from webapp.feeds.models import Feed
-from webapp.feeds.playback import Lost, Player, Recording
+from webapp.feeds.playback import ChunkRefused, Player, Recording
 
 
 def rate(text: str) -> float | None:
@@ -64,7 +64,7 @@ class Command(BaseCommand):
     when rows were lost on the way."""
 
     help = "Sends a recorded file to a feed at the rate of its own times."
-    requires_system_checks: list[str] = []  # noqa: RUF012
+    requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", type=Path)
@@ -91,9 +91,9 @@ class Command(BaseCommand):
             self._play(recording, notes, IngestClient(options["url"] or server_url(), token), here, options)
         except KeyboardInterrupt:
             self.stdout.write("Stopped. The same command continues from here.")
-        except Lost as error:
+        except ChunkRefused as error:
             raise CommandError(f"{error} {WHY} The same command continues after these rows.", returncode=LOST) from error
-        except (Unreadable, Refused, Rejected, ConnectionError) as error:
+        except (UnreadableFile, Refused, Rejected, ConnectionError) as error:
             raise CommandError(str(error)) from error
 
     def _feeds(self, options: dict[str, Any]) -> tuple[EngineFeed, Feed | None]:
@@ -102,7 +102,7 @@ class Command(BaseCommand):
         if options["schema"]:
             try:
                 return replace(read_feed(options["schema"]), name=options["feed"]), None
-            except Stop as stop:
+            except RunAborted as stop:
                 raise CommandError(str(stop)) from stop
         feed = Feed.objects.filter(name=options["feed"]).first()
         if feed is None:

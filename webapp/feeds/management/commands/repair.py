@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from engine.model.counts import counted
-from webapp.feeds.damage import Lost, feed_repair, sentence_of
+from webapp.feeds.damage import RowsLost, feed_repair, sentence_of
 from webapp.feeds.models import Feed
 
 
@@ -26,7 +26,7 @@ class Command(BaseCommand):
                 raise CommandError(f"there is no feed {name!r}; known: {known or 'none'}")
             try:
                 done = feed_repair(feed=feed, give_up=options["give_up"])
-            except Lost as error:
+            except RowsLost as error:
                 raise CommandError(str(error)) from error
             for one in done:
                 self.stdout.write(f"{name}: {sentence_of(one)}")

@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand
 class Command(BaseCommand):
     help = "Carries new answers, positions and the state of feeds to the pages that are open."
     # They load every page; the program that migrates has run them.
-    requires_system_checks: list[str] = []  # noqa: RUF012
+    requires_system_checks: list[str] = []
 
     def handle(self, *args: Any, **options: Any) -> None:
         from webapp.live.publisher import Publisher

@@ -19,9 +19,9 @@ from webapp.platform import backup
 from webapp.platform.postgres import PostgresError
 
 
-def places() -> backup.Places:
+def places() -> backup.InstanceFolders:
     """This instance's folders."""
-    return backup.Places(Path(settings.VAR), Path(settings.EVENT_LOG_ROOT), Path(settings.CHECKPOINT_ROOT), Path(settings.MEDIA_ROOT))
+    return backup.InstanceFolders(Path(settings.VAR), Path(settings.EVENT_LOG_ROOT), Path(settings.CHECKPOINT_ROOT), Path(settings.MEDIA_ROOT))
 
 
 class Command(BaseCommand):
@@ -46,7 +46,7 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
         self.stdout.write(f"{target}: {counted(len(rows), 'feed')}, {counted(sum(rows.values()), 'row')} processed, {target.stat().st_size:,} bytes")
 
-    def _take(self, here: backup.Places, staging: Path) -> dict[str, int]:
+    def _take(self, here: backup.InstanceFolders, staging: Path) -> dict[str, int]:
         """Everything into `staging`; how many rows of each feed are processed."""
         for _ in range(backup.TRIES):
             with transaction.atomic():

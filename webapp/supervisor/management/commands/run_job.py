@@ -16,7 +16,7 @@ from engine.model.messages import untranslated
 class Command(BaseCommand):
     help = "Runs a job: one Spark driver that evaluates all queries of its feeds. By hand it takes over from the process that runs it."
     # They load every page; the program that migrates has run them.
-    requires_system_checks: list[str] = []  # noqa: RUF012
+    requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("name", help="the job's name, e.g. main")

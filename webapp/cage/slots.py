@@ -1,4 +1,4 @@
-"""How many children work at the same time, and for whom: one user holds at most half of the places,
+"""How many children work at the same time, and for whom: one user holds at most half of the slots,
 so that others are answered meanwhile."""
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ class Busy(RuntimeError):
     """Too many are at work: to be asked again later."""
 
 
-def _nobody() -> None:
+def _no_user() -> None:
     """Commands and tasks ask for no user."""
 
 
-_requester: ContextVar[Requester] = ContextVar("requester", default=_nobody)
+_requester: ContextVar[Requester] = ContextVar("requester", default=_no_user)
 
 
 @contextmanager
 def requested_by(requester: Requester) -> Iterator[None]:
-    """Work inside takes places of the user that `requester` returns, which is called only then: by
+    """Work inside takes slots of the user that `requester` returns, which is called only then: by
     then a token's user is known too."""
     before = _requester.set(requester)
     try:
@@ -40,15 +40,15 @@ def requested_by(requester: Requester) -> Iterator[None]:
         _requester.reset(before)
 
 
-class Places:
-    """AT_ONCE places. Safe to be used by several threads."""
+class Slots:
+    """AT_ONCE slots. Safe to be used by several threads."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._taken: Counter[Hashable | None] = Counter()
 
     @contextmanager
-    def place(self) -> Iterator[None]:
+    def slot(self) -> Iterator[None]:
         """Takes one of them. Raises Busy if none becomes free within WAIT_S."""
         requester = _requester.get()()
         with self._changed:

@@ -1,4 +1,5 @@
-# Vedette. `make demo` and `make test` do all the set-up that they need: Python 3.11 or newer, make and a package index are enough.
+# Vedette. `make demo` and `make test` do all the set-up that they need: Python 3.11 or newer, make
+# and a package index are enough.
 PYTHON ?= python3
 PORT ?= $(or $(VEDETTE_PORT),8000)
 

@@ -166,7 +166,8 @@ def measured(
     queries = world.queries()
     kind = ExecutorsProcessor if placement == "executors" else FeedProcessor
     try:
-        run(spark, kind, log, queries, partitions, batch_rows=batch_rows)  # Kernels compiled, JVM warm.
+        # Kernels compiled, JVM warm.
+        run(spark, kind, log, queries, partitions, batch_rows=batch_rows)
         nothing, evaluated, answers = [], [], 0
         for _ in range(rounds):
             nothing.append(run(spark, NothingDone, log, [], 1, batch_rows=batch_rows).rows_per_s())

@@ -33,8 +33,12 @@ from engine.index.geodesic import chord_limits, circle_bounds, earth_centred
 EDGE, RECTANGLE, CIRCLE, GEODESIC_CIRCLE = 0, 1, 2, 3
 
 _LEAF_ITEMS = 24  # A cell with more items is tried as a finer grid.
-_SPREAD = 3.0  # A finer grid pays when its cells list its items at most this often on average: borders that cross many cells gain nothing.
-_LISTED = 26  # Cells that list an item, on average, at most: beyond it larger cells save memory and cost a seventh of the time (research notes).
+_SPREAD = 3.0
+"""A finer grid pays when its cells list its items at most this often on average: borders that
+cross many cells gain nothing."""
+_LISTED = 26
+"""Cells that list an item, on average, at most. Beyond it larger cells save memory and cost a
+seventh of the time (research notes)."""
 _DEEPEST = 5
 _PAD = 1e-12  # of the magnitude of the coordinates; a cell is never smaller than 1e-9 of it
 

@@ -54,7 +54,8 @@ def add_waiting(waiting: DeferredEvents, query: Int, t: Int, seq: Int, trigger: 
     waiting.size[0] += 1
     waiting.candidates[number, C_TIME], waiting.candidates[number, C_SEQ] = t, seq
     waiting.candidates[number, C_TRIGGER], waiting.candidates[number, C_BEFORE] = trigger, waiting.queries[query, NEWEST]
-    first = waiting.queries[query, COUNT] == 0  # Used without a branch, because the cache line may still be loading.
+    # Used without a branch, because the cache line may still be loading.
+    first = waiting.queries[query, COUNT] == 0
     waiting.touched[waiting.size[1]] = query
     waiting.size[1] += first
     waiting.queries[query, OLDEST] = number if first else waiting.queries[query, OLDEST]
@@ -144,7 +145,8 @@ def _evaluate_lists(tables: Tables, history: History, work: SearchBuffers, out: 
 def _evaluate_searches(tables: Tables, history: History, work: SearchBuffers, out: Detections, query: Int, counters: Ints) -> None:
     """Searches a query for each of its candidates."""
     candidates, number, after = work.waiting.candidates, work.waiting.queries[query, NEWEST], np.int64(-1)
-    for _ in range(work.waiting.queries[query, COUNT]):  # Reverses the chain, so that it leads to the newest.
+    # Reverses the chain, so that it leads to the newest.
+    for _ in range(work.waiting.queries[query, COUNT]):
         before = candidates[number, C_BEFORE]
         candidates[number, C_BEFORE] = after
         number, after = before, number

@@ -169,7 +169,8 @@ def _latest_of_sequence(nodes: Memory, env: Memory, slots: Memory, pool: Memory,
             break  # Earlier starts leave less room.
         start -= 1
         if without >= 0 and nodes[without * NODE + OP] == PRIMITIVE and excluded >= start + 1 - high:
-            start = min(start, excluded)  # For all starts after it the same event excludes the same.
+            # For all starts after it the same event excludes the same.
+            start = min(start, excluded)
     return best
 
 

@@ -268,5 +268,6 @@ def _symmetry(specification: ConstraintSpecification) -> tuple[npt.NDArray[np.in
                 for variable, member in zip(group, members, strict=True):
                     arrangement[variable] = member
             found.append(arrangement)
-        arrangements = np.array(found[1:], np.int64).reshape(-1, m)  # The first one changes nothing.
+        # The first one changes nothing.
+        arrangements = np.array(found[1:], np.int64).reshape(-1, m)
     return order, arrangements

@@ -24,7 +24,8 @@ def _fetching(use: int) -> Any:
             number = ir.IntType(32)
             kind = ir.FunctionType(ir.VoidType(), [pointer.type, number, number, number])
             fetch = builder.module.declare_intrinsic("llvm.prefetch", [pointer.type], kind)
-            builder.call(fetch, [pointer, number(use), number(_ALL_CACHES), number(1)])  # The last: data, not code.
+            # The last: data, not code.
+            builder.call(fetch, [pointer, number(use), number(_ALL_CACHES), number(1)])
             return context.get_dummy_value()
 
         return types.void(array, types.int64), generate

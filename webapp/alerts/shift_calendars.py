@@ -37,7 +37,8 @@ class Unreadable(ValueError):
 def run(request: Mapping[str, Any], data: bytes) -> dict[str, Any]:
     """The program's work: `turns`, or `faults` when the file cannot be read. `request`: the `zone`
     of times without one, and `now`."""
-    zoneinfo.reset_tzpath(to=())  # A process that opens no files has the zones that came with the code.
+    # A process that opens no files has the zones that came with the code.
+    zoneinfo.reset_tzpath(to=())
     import icalendar
     import recurring_ical_events
 

@@ -40,7 +40,8 @@ def become(user: str, keep_search: bool) -> None:
     if keep_search:
         bit = 1 << CAP_DAC_OVERRIDE
         header = (ctypes.c_uint32 * 2)(LINUX_CAPABILITY_VERSION_3, 0)
-        sets = (ctypes.c_uint32 * 6)(bit, bit, bit, 0, 0, 0)  # effective, permitted, inheritable; then their upper halves
+        # Effective, permitted, inheritable; then their upper halves.
+        sets = (ctypes.c_uint32 * 6)(bit, bit, bit, 0, 0, 0)
         libc = ctypes.CDLL(None, use_errno=True)
         if libc.capset(header, sets) != 0:
             raise OSError(ctypes.get_errno(), "capset")

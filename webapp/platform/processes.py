@@ -229,7 +229,8 @@ class ProcessManager:
 
     def _read(self, entry: _Running) -> None:
         assert entry.output is not None and entry.log is not None
-        data: bytes | None = entry.output.read(65536)  # None: nothing there yet, the pipe does not block
+        # None: nothing there yet, the pipe does not block.
+        data: bytes | None = entry.output.read(65536)
         if data is None:
             return
         if data == b"":

@@ -100,12 +100,15 @@ def test_an_answer_has_the_course_the_entry_and_the_entity():
 @pytest.mark.parametrize(
     ("rows", "wanted"),
     [
-        ([row("a", 0, -6), row("a", 1, -5)], [(1, None, 6)]),  # touched at the last moment of `within`
+        # Touched at the last moment of `within`.
+        ([row("a", 0, -6), row("a", 1, -5)], [(1, None, 6)]),
         ([row("a", 0, -7), row("a", 1, -6)], []),
         ([row("a", 0, -3), row("a", 1, -2), row("b", 5, 9)], [(1, 5, 3)]),  # silent: `gap` later
         ([row("a", 0, -3), row("a", 1, -2), row("b", 4, 9)], [(1, None, 3)]),
-        ([row("a", 0, -3), row("a", 1, -2), row("a", 5, -1)], [(1, 5, 3)]),  # the next report, too late for a course, comes when the gap ends
-        ([row("a", 0, -3), row("a", 1, -2), row("a", 2, -2), row("a", 3, -2), row("a", 4, -2), row("a", 5, -2)], [(1, 3, 6)]),  # stands still
+        # The next report, too late for a course, comes when the gap ends.
+        ([row("a", 0, -3), row("a", 1, -2), row("a", 5, -1)], [(1, 5, 3)]),
+        # Stands still.
+        ([row("a", 0, -3), row("a", 1, -2), row("a", 2, -2), row("a", 3, -2), row("a", 4, -2), row("a", 5, -2)], [(1, 3, 6)]),
         ([row("a", 0, -3), row("a", 1, -2), row("a", 1, -4)], []),  # the last of equal times counts
         ([row("a", 0, 1), row("a", 1, 2), row("a", 2, 1.5)], []),  # inside already
         ([row("a", 0, -1, 3), row("a", 1, -0.5, 2.5)], [(1, None, 2)]),  # a corner that is touched

@@ -47,4 +47,5 @@ def test_as_rows_come_and_all_at_once(folder: str, least: int) -> None:
     add(live, evaluator.finish().changes)
     assert live == whole
     assert sum(whole.values()) > least
-    print(folder, len(stamped), sum(whole.values()), Counter(kind for kind, *_ in whole.elements()))  # shown by pytest -s
+    # Shown by pytest -s.
+    print(folder, len(stamped), sum(whole.values()), Counter(kind for kind, *_ in whole.elements()))

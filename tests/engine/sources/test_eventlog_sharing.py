@@ -137,7 +137,8 @@ def test_readers_see_every_row_once_while_segments_move(tmp_path: Path) -> None:
 def test_a_reader_continues_when_its_files_are_compacted(tmp_path: Path) -> None:
     log = EventLog(tmp_path, "f")
     for t in range(6):
-        log.append(rows(t, **{f"c{t}": 1}))  # a different column each time, so that tables are not joined
+        # A different column each time, so that tables are not joined.
+        log.append(rows(t, **{f"c{t}": 1}))
     reader = log.read()
     first = next(reader)["t"].to_pylist()
     log.compact(5)

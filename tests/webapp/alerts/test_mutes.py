@@ -81,7 +81,8 @@ def test_a_mute_applies_only_to_queries_that_its_owner_may_change(query: Query, 
 
 
 def test_a_maintenance_window_repeats_in_its_time_zone(query: Query, people: SimpleNamespace) -> None:
-    begin = datetime(2026, 10, 17, 22, tzinfo=UTC)  # a Sunday at 1:00 in Athens, where summer time ends on the 25th
+    # A Sunday at 1:00 in Athens, where summer time ends on the 25th.
+    begin = datetime(2026, 10, 17, 22, tzinfo=UTC)
     mute = Mute(owner=people.owner, feed=query.feed, query=query, rule="FREQ=WEEKLY", zone="Europe/Athens", first_from=begin, length=2 * HOUR)
     mute.window_from, mute.window_until = begin, begin + 2 * HOUR
     spans = [window_after(mute, begin + timedelta(days=days)) for days in (0, 1, 8)]

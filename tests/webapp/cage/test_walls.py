@@ -38,7 +38,8 @@ def run(request, data):
     if request.get("allocate"):
         bytearray(request["allocate"])
     if request.get("whisper"):
-        # It appends to its answer what the waiting process would write, and an answer to the next request.
+        # It appends to its answer what the waiting process would write, and an answer to the next
+        # request.
         os.write(1, b'{"mine": 1}\\n' + request["whisper"].encode())
         os._exit(0)
     if request.get("raise limits"):

@@ -40,6 +40,7 @@ class Migration(migrations.Migration):
                 "ordering": ("-created_at",),
             },
         ),
-        # Addresses are compared in small letters: at a forgotten password, and at a log-in by a provider.
+        # Addresses are compared in small letters: at a forgotten password, and at a log-in by a
+        # provider.
         migrations.RunSQL("UPDATE accounts_user SET email = lower(email) WHERE email <> lower(email)", migrations.RunSQL.noop),
     ]

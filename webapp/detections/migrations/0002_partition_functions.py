@@ -2,7 +2,8 @@
 
 from django.db import migrations
 
-# `search_path` is fixed, so that nobody can put a table or function of their own before the ones that are meant.
+# `search_path` is fixed, so that nobody can put a table or function of their own before the ones
+# that are meant.
 CREATE = """
 CREATE FUNCTION public.detections_partition_name(span integer) RETURNS text
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$

@@ -9,7 +9,8 @@ CREATE TABLE detections_count (
     PRIMARY KEY (feed_id, width, bucket, query_id, version, kind)
 ) WITH (fillfactor = 70)
 """
-# The rows of a statement are added up before they are written; keys are taken in one order, so two writers cannot wait for each other.
+# The rows of a statement are added up before they are written; keys are taken in one order, so two
+# writers cannot wait for each other.
 ADD = """
 INSERT INTO detections_count AS known SELECT * FROM (
     SELECT feed_id, query_id, version, kind, width, start - ((start % width) + width) % width AS bucket, sum(change) AS count

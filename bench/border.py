@@ -18,26 +18,23 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import shapely
 
 from bench import Figure, Layer, Row, Size, compared
 from bench.border_baselines import CellLists, RegionSegments, heap_timers, naive, tree_bulk, tree_passes
-from bench.border_worlds import FEED, ONE, WORLDS, Moves, many_ranges, mixed_queries, moves, skewed, squares, stars, stream_batches, write_log
+from bench.border_operator import PLANE, operators
+from bench.border_worlds import FEED, ONE, WORLDS, Moves, many_ranges, moves, skewed, squares, stars, write_log
 from engine.border_monitoring.borders import Borders, build_borders
 from engine.border_monitoring.bounds import Bounds, CrossingBuffers, MoveColumns, bound_crossings, build_bounds, rows_of
 from engine.border_monitoring.moves import PASS, MeetingBuffers, border_meetings
-from engine.border_monitoring.operator import BorderOperator
 from engine.border_monitoring.shapes import Polygon, Rectangle, edges_of
 from engine.border_monitoring.structures import wide_from
 from engine.border_monitoring.transitions import BorderEvents, Groups, WaitingEvents
 from engine.border_monitoring.tuples import LastTuples, advance
-from engine.model.batch import Batch, EntityDictionary
-from engine.model.feed import ColumnType, Crs, Feed, TimeUnit
+from engine.model.feed import ColumnType
 from engine.sources.eventlog import EventLog
 
 BATCH = 20_000
-PLANE = Feed("plane", Crs.PLANAR, TimeUnit.MS)
 Answers = np.ndarray | list[tuple[int, tuple[np.ndarray, ...]]]
 """Rows (row, query, code), or for each batch its first row and either such columns or how many
 answers there are up to each row and the answers, query k as k when it is entered and ~k when it is
@@ -68,7 +65,7 @@ def rows(size: Size) -> Iterator[Row]:
     yield from dimensions(quick)
     yield from timers(quick)
     yield from transitions(quick)
-    yield from engine(quick)
+    yield from operators(quick)
     yield from streams(quick)
     yield from registration(quick)
 
@@ -410,17 +407,6 @@ def _garages(vehicles: int, garages: int, *, promised: bool) -> Row:
 # -- engine ----------------------------------------------------------------------------------------
 
 
-def engine(quick: bool) -> Iterator[Row]:
-    """10,000 entities and 1,000 regions: the operator without the gate, the evaluator with it."""
-    count, entities = (20_000, 1000) if quick else (2_000_000, 10_000)
-    regions = (100,) if quick else (1000, 0)
-    batches = stream_batches(entities, count, count if quick else 100_000, np.random.default_rng(7))
-    for n in regions:
-        queries = mixed_queries(n, np.random.default_rng(8), PLANE)
-        yield _operator(batches, queries)
-        yield _evaluator(batches, queries)
-
-
 def streams(quick: bool) -> Iterator[Row]:
     """RTMQ from Arrow rows to answers, with vehicles' ids, last tuples and what the gate keeps."""
     from engine.runtime.evaluator import Evaluator
@@ -448,33 +434,6 @@ def _state_bytes(running: Any) -> int:
     kept = [part.dictionary, *(own.last for own in state.classes), state.waiting]
     arrays = sum(value.nbytes for one in kept for value in vars(one).values() if isinstance(value, np.ndarray))
     return arrays + sum(sys.getsizeof(name) + 8 for name in part.dictionary.names)
-
-
-def _operator(batches: list[Any], queries: list[Any]) -> Row:
-    stage, index = BorderOperator.keyed, BorderOperator().compile(queries, PLANE)
-    rates, answer_count = [], 0
-    for _ in range(3):
-        state, dictionary, answer_count = stage.initial(index), EntityDictionary(), 0
-        begin = time.thread_time()
-        for batch in batches:
-            output = stage.step(index, state, Batch(batch, dictionary), batch.column("t")[-1].as_py())
-            state, answer_count = output.state, answer_count + output.changes.num_rows
-        rates.append(sum(batch.num_rows for batch in batches) / (time.thread_time() - begin))
-    return Row(f"operator, {len(queries)} regions", Layer.ENGINE, sorted(rates)[1], "rows/s", less_is_better=False, facts={"answers": answer_count})
-
-
-def _evaluator(batches: list[Any], queries: list[Any]) -> Row:
-    from engine.runtime.evaluator import Evaluator
-
-    rates, answer_count = [], 0
-    for _ in range(3):
-        running, answer_count = Evaluator.start(PLANE, queries), 0
-        begin = time.thread_time()
-        for batch in batches:
-            answer_count += running.process(pa.Table.from_batches([batch])).changes.num_rows
-        answer_count += running.finish().changes.num_rows
-        rates.append(sum(batch.num_rows for batch in batches) / (time.thread_time() - begin))
-    return Row(f"evaluator, {len(queries)} regions", Layer.ENGINE, sorted(rates)[1], "rows/s", less_is_better=False, facts={"answers": answer_count})
 
 
 def registration(quick: bool) -> Iterator[Row]:

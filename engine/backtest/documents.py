@@ -110,7 +110,7 @@ def read_queries(paths: Sequence[Path], feed: Feed, regions: Mapping[str, Any]) 
         if name in documents:
             problems.append(f"{path}: /name: another query is named {name!r} too; answers would not tell them apart")
         documents[name] = document
-        for notice in getattr(specification, "notices", ()):
+        for notice in FAMILIES[document["family"]].notices_of(document, feed):
             print(f"backtest: {path}: {notice}", file=sys.stderr)
         queries.append(RegisteredQuery(name, 1, specification, sources_of(document)))
     if not problems:

@@ -116,6 +116,36 @@ def primitives(pattern: Pattern) -> list[str]:
     return list(dict.fromkeys(node.name for node in nodes(pattern) if isinstance(node, Primitive)))
 
 
+def shortest(pattern: Pattern) -> int | None:
+    """How long an occurrence takes at least; null if it cannot occur.
+
+    >>> a, b = Primitive("A"), Primitive("B")
+    >>> shortest(Sequence(a, Absence(b, a, 30), low=5))
+    35
+    >>> shortest(And(Sequence(a, b, low=9), b, span=8)) is None
+    True
+    """
+    match pattern:
+        case Primitive() | Before():
+            least = 0 if isinstance(pattern, Primitive) else shortest(pattern.second)
+        case Or(first, second):
+            least = min((one for one in map(shortest, (first, second)) if one is not None), default=None)
+        case And(first, second, span):
+            both = [shortest(first), shortest(second)]
+            least = None if None in both else max(one for one in both if one is not None)
+            least = None if least is not None and span is not None and least > span else least
+        case Absence(first, _, span) | Around(first, _, span):
+            own = shortest(first)
+            least = None if own is None else own + span
+        case Sequence(first, second, low, high):
+            both = [shortest(first), shortest(second)]
+            is_empty = high is not None and high < 1
+            least = None if None in both or is_empty else max(low, 1) + sum(one for one in both if one is not None)
+        case _:
+            raise TypeError(f"{pattern!r} is no pattern")
+    return least
+
+
 # -- to text ---------------------------------------------------------------------------------------
 
 _OR, _AND, _SEQUENCE, _ATOM = range(4)

@@ -19,7 +19,7 @@ from engine.complex_events.requirements import lookback, total
 from engine.context import COMMON_KEYS, Context
 from engine.model.conditions import Conditions
 from engine.model.faults import unknown_name
-from engine.model.feed import ColumnType
+from engine.model.feed import ColumnType, Feed
 from engine.model.messages import Message, message_of
 from engine.model.region import Region
 
@@ -88,6 +88,21 @@ def check(document: Mapping[str, Any], context: Context) -> CompositeSpecificati
 
 def uses_places(specification: CompositeSpecification) -> bool:
     return any(one.regions or one.outside for one in specification.primitives)
+
+
+def notices_of(document: Mapping[str, Any], feed: Feed) -> list[str]:
+    """Whether the pattern cannot occur at all, because it takes too long."""
+    context = Context(feed, {})
+    found = _PatternReader(list(document["primitives"])).read(document["pattern"], context.at("pattern"))
+    within = context.at("within").duration(document["within"])
+    if found is None or within is None:
+        return []
+    least = tree.shortest(found)
+    if least is None:
+        return [str(Message("no answers: the spans of the pattern contradict each other, so that it cannot occur"))]
+    if least > within:
+        return [str(Message("no answers: an occurrence takes at least {least}, but 'within' is {within}", least=least, within=within))]
+    return []
 
 
 # -- primitives ------------------------------------------------------------------------------------

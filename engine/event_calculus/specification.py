@@ -37,7 +37,7 @@ class CalculusSpecification:
 
     `arrival`: the column with a row's time of arrival, or null. `synopsis`: how critical points are
     derived from positions, or null. `distributed`: the partitions of a job share the program's
-    work; else it is in one of them. `notices` name the parts of the program that change no answer.
+    work; else it is in one of them.
     """
 
     name: str
@@ -52,7 +52,6 @@ class CalculusSpecification:
     arrival: str | None = None
     synopsis: SynopsisSpec | None = None
     distributed: bool = False
-    notices: tuple[str, ...] = ()
 
 
 def check(document: Mapping[str, Any], context: Context) -> CalculusSpecification | None:
@@ -83,7 +82,6 @@ def check(document: Mapping[str, Any], context: Context) -> CalculusSpecificatio
         return None
     inputs = _all_inputs(program, declared, context.at("inputs"))
     outputs = _outputs(document, program, context)
-    notices = [*_notices(document, program), *_short_window(settings, context.feed)]
     if "outputs" in document:
         program = replace(program, outputs=())
     areas = _areas(program, given, context)
@@ -102,7 +100,6 @@ def check(document: Mapping[str, Any], context: Context) -> CalculusSpecificatio
         arrival,
         synopsis,
         distributed,
-        tuple(notices),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from engine.context import COMMON_KEYS, Context
 from engine.model.conditions import Conditions
 from engine.model.faults import Refused
-from engine.model.feed import Crs
+from engine.model.feed import Crs, Feed
 from engine.model.messages import Message
 from engine.model.region import Region
 
@@ -116,6 +116,21 @@ def check(document: Mapping[str, Any], context: Context) -> MotionSpecification:
 
 def uses_places(specification: MotionSpecification) -> bool:
     return True
+
+
+def notices_of(document: Mapping[str, Any], feed: Feed) -> list[str]:
+    """Totals that their windows cannot hold: such a query has no answers."""
+    context = Context(feed, {})
+    notices = []
+    for number, members in enumerate(document["predicates"]):
+        window, total = _window(members.get("window"), context), _total(members, members.get("quantifier"), context)
+        if total is not None and not total.at_most and window is not None and total.span > window[0] - window[1]:
+            notice = Message(
+                "no answers: the window of predicate {number} is {length} long and cannot hold a total of {least}",
+                number=number + 1, length=window[0] - window[1], least=total.span,
+            )  # fmt: skip
+            notices.append(str(notice))
+    return notices
 
 
 def _predicate(item: Any, context: Context) -> Predicate | None:

@@ -8,9 +8,12 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.engine.complex_events.worlds import compare, documents, longer, rows
+from engine.complex_events.pattern import shortest
+from engine.complex_events.specification import notices_of
+from engine.specification import check
+from tests.engine.complex_events.worlds import PLANE, as_tree, compare, documents, longer, rows
 from tests.examples import examples
-from tests.oracles.complex_events import Row
+from tests.oracles.complex_events import Row, answers, occurrences
 
 
 @settings(max_examples=examples(150))
@@ -38,3 +41,12 @@ def test_times_and_spans_of_many_ticks(world: list[Row], queries: list[Any], fac
     moved = sorted(row["t"] * factor + data.draw(st.integers(0, factor)) for row in world)
     stretched = [{**row, "t": t - 40} for row, t in zip(world, moved, strict=True)]
     compare([longer(query, factor) for query in queries], stretched)
+
+
+@settings(max_examples=examples(150))
+@given(rows(), documents())
+def test_no_occurrence_is_shorter_than_its_patterns_shortest(world: list[Row], query: Any) -> None:
+    least = shortest(check(query, PLANE).pattern)
+    found = occurrences(as_tree(query)["pattern"], world, {**query, "within": 10**6})
+    assert not found if least is None else all(one.end - one.start >= least for one in found)
+    assert not notices_of(query, PLANE) or not answers(world, [as_tree(query)])

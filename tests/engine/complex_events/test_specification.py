@@ -10,6 +10,7 @@ from hypothesis import given
 
 from engine.complex_events.pattern import Absence, And, Around, Before, Or, Primitive, Sequence, describe, pattern_text
 from engine.complex_events.pattern_text import translate
+from engine.complex_events.specification import notices_of
 from engine.model.faults import Refused
 from engine.model.feed import Crs, Feed, TimeUnit
 from engine.specification import check
@@ -115,8 +116,14 @@ def test_primitives_that_the_pattern_does_not_name_are_unused() -> None:
 
 
 @pytest.mark.parametrize("text", ["A : !B[60] : !C[60]", "A : !B[6] ;[5] C", "A :[0,0] B :[0,0] C"])
-def test_what_cannot_occur_is_accepted(text: str) -> None:
+def test_what_cannot_occur_is_accepted_and_its_author_hears_of_it(text: str) -> None:
     assert check(document(text), PLANE).text() == text
+    assert [notice.startswith("no answers: ") for notice in notices_of(document(text), PLANE)] == [True]
+
+
+def test_a_pattern_that_can_occur_has_no_notice() -> None:
+    for text in ("A : !B[9] : C", "A : !B[5] ;[5] C", "(A :[0,0] B) OR C", "!A[60] : B"):
+        assert notices_of(document(text, within=10), PLANE) == [], text
 
 
 @pytest.mark.parametrize("digits", [20, 400, 5000])

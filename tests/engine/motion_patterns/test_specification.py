@@ -6,7 +6,7 @@ import pytest
 
 from engine.model.faults import Refused
 from engine.model.feed import Crs, Feed, TimeUnit
-from engine.motion_patterns.specification import MotionSpecification, TargetPoint, Theta
+from engine.motion_patterns.specification import MotionSpecification, TargetPoint, Theta, notices_of
 from engine.specification import check
 from tests.engine.motion_patterns.worlds import PLANE, box
 
@@ -103,3 +103,10 @@ def test_every_fault_has_its_place(document, expected):
 
 def test_a_point_off_the_globe_is_named_by_its_part():
     assert pointers(tour(predicates=[{"distance": [10, 91], "window": [5, 0]}], theta={"op": "min"}), CITY) == ["/predicates/0/distance/1"]
+
+
+@pytest.mark.parametrize(("total", "is_noticed"), [({"at_least": 6}, True), ({"at_least": 5}, False), ({"at_most": 6}, False)])
+def test_a_total_that_its_window_cannot_hold_is_noticed(total, is_noticed):
+    document = tour(predicates=[{"inside": {"region": "bank"}, "window": [7, 2], "quantifier": "total", **total}])
+    said = ["no answers: the window of predicate 1 is 5 long and cannot hold a total of 6"]
+    assert notices_of(document, PLANE) == (said if is_noticed else [])

@@ -28,7 +28,7 @@ from webapp.config.errors import FaultRow, faults_body
 from webapp.config.outside import RefusedAddress, check_host
 from webapp.config.wording import translated
 from webapp.connectors.answers import numbers_of
-from webapp.connectors.network import GuardedNetwork
+from webapp.connectors.network import PLACES, GuardedNetwork, port_problem
 from webapp.connectors.rows import reading_for, rows_of
 from webapp.feeds.models import Connector, ConnectorState, Feed
 from webapp.queries.selectors import queries_visible
@@ -61,14 +61,18 @@ def settings_of(connector: Connector) -> dict[str, Any]:
     return {**empty, **connector.settings, **(json.loads(connector.secrets) if connector.secrets else {})}
 
 
-def check_hosts(kind: Kind, settings: Mapping[str, Any]) -> None:
-    """Raises Refused if a host in the settings leads to an address that this
-    installation does not connect to.
+def check_places(kind: Kind, settings: Mapping[str, Any]) -> None:
+    """Raises Refused if a host in the settings leads to an address that this installation does not
+    connect to, or a port is not one that it listens on.
 
     What is not known now, or is malformed, passes: it is looked up and checked
     again at each connection.
     """
     faults = Faults()
+    for one in kind.fields:
+        port = settings.get(one.name)
+        if one.listens and _problem(one, port) is None and (problem := port_problem(port)) is not None:
+            faults.note(f"/settings/{one.name}", problem)
     for name, host in _hosts(kind, settings):
         try:
             check_host(host)
@@ -80,7 +84,7 @@ def check_hosts(kind: Kind, settings: Mapping[str, Any]) -> None:
 
 def _hosts(kind: Kind, settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """The hosts of the settings, with the names of their fields."""
-    for name in {one.name for one in kind.fields} & {"host", "servers", "url"}:
+    for name in {one.name for one in kind.fields} & set(PLACES):
         text = str(settings.get(name, ""))
         addresses = [text] if name == "url" else [f"//{one.strip()}" for one in text.split(",")]
         for address in addresses:
@@ -282,10 +286,16 @@ def connector_try(*, feed: Feed, kind: str, settings: Mapping[str, Any], reading
             return {**_NO_ROWS, "records": [], "said": _description(chosen, checked)}
         records = _first_records(chosen, checked)
     except (Away, OSError) as error:
-        raise refuse("", message_of(error) or untranslated(type(error).__name__)) from error
+        raise refuse(_place_of(error, chosen), message_of(error) or untranslated(type(error).__name__)) from error
     finally:
         _trials.release()
     return {**_meaning(records, reading, chosen, feed), "records": [_shown(one) for one in records[:TRIAL_RECORDS]], "said": ""}
+
+
+def _place_of(error: Away | OSError, kind: Kind) -> str:
+    """The pointer to the setting that the failure is about; empty if it is about none."""
+    known = {one.name for one in kind.fields}
+    return next((f"/settings/{name}" for name in getattr(error, "about", ()) if name in known), "")
 
 
 _NO_ROWS: Meaning = {"columns": [], "reading": {}, "rows": [], "dead": [], "faults": []}

@@ -212,7 +212,9 @@ class QueryView(OfFeedView):
         serializer.is_valid(raise_exception=True)
         feed = serializer.validated_data[0]["feed"]
         faults = [
-            Fault(f"/{place}/feed", Message("All queries of a list must belong to one feed.")) for place, one in enumerate(serializer.validated_data) if one["feed"] != feed
+            Fault(f"/{place}/feed", Message("All queries of a list must belong to one feed."))
+            for place, one in enumerate(serializer.validated_data)
+            if one["feed"] != feed
         ]
         if faults:
             raise Refused(faults)

@@ -173,14 +173,15 @@ def partitions_of(client: Consumer | Producer, topic: str, network: Network) -> 
     try:
         listed = client.list_topics(topic, ANSWER_S)
     except KafkaException as error:
-        raise Away(Message("The brokers do not answer: {error}", error=reason(error))) from error
+        raise Away(Message("The brokers do not answer: {error}", error=reason(error)), "servers") from error
     # Brokers advertise further addresses, which are checked like those that users type.
     for broker in listed.brokers.values():
         network.address(broker.host, broker.port)
     metadata = listed.topics[topic]
     if metadata.error is not None or not metadata.partitions:
         raise Away(
-            Message("The topic {topic} cannot be used: {why}", topic=topic, why=metadata.error.str() if metadata.error else "it has no partitions")
+            Message("The topic {topic} cannot be used: {why}", topic=topic, why=metadata.error.str() if metadata.error else "it has no partitions"),
+            "topic",
         )
     return sorted(metadata.partitions)
 

@@ -89,8 +89,12 @@ def test_each_record_of_a_polled_address_comes_once(site: Site) -> None:
         site.body = b"<html>"
         broken, _ = taken(source, lambda records: bool(records), offset)
         site.status = 302
-        with pytest.raises(Away, match="302"):
+        with pytest.raises(Away, match="302") as refused:
             taken(source, lambda records: False, offset)
+    site.status = 401
+    with closing(POLL.open(given, Loopback(), "")) as source, pytest.raises(Away, match="401") as unauthorized:
+        taken(source, lambda records: False)
+    assert (refused.value.about, unauthorized.value.about) == (("url",), ("authorization",))
     assert [one["id"] for one in [*first, *then]] == [1, 2, 4] and abs(first[0]["received"] - time.time() * 1000) < 60_000
     assert isinstance(broken[0], Broken) and site.asked[0] == "/v1?a=b Bearer x"
 

@@ -45,11 +45,11 @@ class ConnectorSerializer(serializers.ModelSerializer[Connector]):
         model = Connector
         fields = (
             "id", "feed", "name", "kind", "settings", "reading", "enabled", "state", "rate", "messages", "merged", "rows", "dead", "failures",
-            "last_error", "last_error_at", "last_message_at", "next_try_at", "created_at", "editable",
+            "failing_since", "last_error", "last_error_at", "last_message_at", "next_try_at", "created_at", "editable",
         )  # fmt: skip
         read_only_fields = (
-            "state", "rate", "messages", "merged", "rows", "dead", "failures", "last_error", "last_error_at", "last_message_at", "next_try_at",
-            "created_at",
+            "state", "rate", "messages", "merged", "rows", "dead", "failures", "failing_since", "last_error", "last_error_at", "last_message_at",
+            "next_try_at", "created_at",
         )  # fmt: skip
         validators: list[Any] = []  # noqa: RUF012  the service names what is doubled
 

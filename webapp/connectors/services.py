@@ -142,7 +142,7 @@ def connector_update(*, connector: Connector, settings: Mapping[str, Any] | None
     connector.revision += 1
     connector.failures, connector.last_error, connector.last_error_at, connector.next_try_at = 0, "", None, None
     if not connector.enabled:
-        connector.state, connector.rate = ConnectorState.STOPPED, 0.0
+        connector.state, connector.rate, connector.failing_since = ConnectorState.STOPPED, 0.0, None
     connector.save()
     return connector
 

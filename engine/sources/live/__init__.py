@@ -104,8 +104,9 @@ class Field:
     """A setting of a connector. `least` and `most` bound an integer; a secret is stored
     encrypted and never shown again.
 
-    `listens`: a port that others send to, one of those that the operator named. `directs`: it says where secrets are sent, or how they are protected on the way: a user who
-    changes it types them in again. A kind that marks none is taken to mean all. `when`: a choice or
+    `listens`: a port that others send to, one of those that the operator named. `directs`: it says
+    where secrets are sent, or how they are protected on the way: a user who changes it types them
+    in again. A kind that marks none is taken to mean all. `when`: a choice or
     box of the same form, and the values of it with which this field means something.
     """
 

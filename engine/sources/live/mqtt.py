@@ -164,7 +164,7 @@ def secure(client: paho.Client, settings: Settings) -> None:
 
 
 def refused_for(reason: Any) -> tuple[str, ...]:
-    """The setting because of which a broker refuses the connection, for the reasons that name one."""
+    """The setting because of which a broker refuses the connection, if its reason says that."""
     return {"Bad user name or password": ("user",), "Not authorized": ("user",), "Client identifier not valid": ("client_id",)}.get(str(reason), ())
 
 

@@ -14,7 +14,7 @@ import { openConnectors } from "../views/connectors/list_view";
 import { openFeedSettings } from "../views/feed_form_view";
 import { fail, openShell, pageFrame, toast } from "../views/shell_view";
 import { samplesView } from "../views/wizard/samples_view";
-import { formatCompact, t } from "../lib/texts";
+import { formatCompact, t, tn } from "../lib/texts";
 
 const EVERY_MS = 3000;
 /**
@@ -378,6 +378,7 @@ function feedCard(first: FeedStatus): FeedCard {
     replace(
       notices,
       row.damage === null ? null : h("p", { class: "notice notice-critical" }, icon("circle-alert"), h("span", {}, row.damage)),
+      row.failing_connectors.length === 0 ? null : failingNotice(row),
       row.events.length === 0 ? null : eventList(row.events.slice(0, 4)),
     );
     // The list stays open while the reader chooses.
@@ -392,6 +393,17 @@ function feedCard(first: FeedStatus): FeedCard {
     letters.lastChild!.textContent = t("Dead letters{value}", { value: lost > 0 ? ` (${formatNumber(lost)})` : "" });
   };
   return { element, show, redraw: () => Object.values(plots).forEach((plot) => plot.redraw()) };
+}
+
+function failingNotice(row: FeedStatus): HTMLElement {
+  const { failing_connectors: names } = row;
+  const message = tn(
+    "The connector {names} keeps failing: open Connectors to see why.",
+    "The connectors {names} keep failing: open Connectors to see why.",
+    names.length,
+    { names: names.join(", ") },
+  );
+  return h("p", { class: "notice notice-high" }, icon("triangle-alert"), h("span", {}, message));
 }
 
 function counterView(counters: FeedStatus["counters"]): HTMLElement[] {

@@ -70,7 +70,7 @@ def check_places(kind: Kind, settings: Mapping[str, Any]) -> None:
     """
     faults = Faults()
     for one in kind.fields:
-        port = settings.get(one.name)
+        port: Any = settings.get(one.name)
         if one.listens and _problem(one, port) is None and (problem := port_problem(port)) is not None:
             faults.note(f"/settings/{one.name}", problem)
     for name, host in _hosts(kind, settings):

@@ -13,6 +13,7 @@ import { showFaults } from "../views/faults_view";
 import { openConnectors } from "../views/connectors/list_view";
 import { openFeedSettings } from "../views/feed_form_view";
 import { fail, openShell, pageFrame, toast } from "../views/shell_view";
+import { warningNotice } from "../views/warning_view";
 import { samplesView } from "../views/wizard/samples_view";
 import { formatCompact, t, tn } from "../lib/texts";
 
@@ -403,7 +404,7 @@ function failingNotice(row: FeedStatus): HTMLElement {
     names.length,
     { names: names.join(", ") },
   );
-  return h("p", { class: "notice notice-high" }, icon("triangle-alert"), h("span", {}, message));
+  return warningNotice(message);
 }
 
 function counterView(counters: FeedStatus["counters"]): HTMLElement[] {

@@ -17,7 +17,7 @@ from webapp.config.wording import translated
 from webapp.connectors.outages import connector_keeps_failing, connector_recovers
 from webapp.connectors.services import connector_create, connector_update
 from webapp.feeds.heads import feed_head_ensure, feed_status, feed_statuses
-from webapp.feeds.models import Connector, Feed
+from webapp.feeds.models import Connector
 from webapp.feeds.services import feed_create
 from webapp.jobs.models import JobEvent
 

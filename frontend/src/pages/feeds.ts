@@ -15,7 +15,8 @@ import { openFeedSettings } from "../views/feed_form_view";
 import { fail, openShell, pageFrame, toast } from "../views/shell_view";
 import { warningNotice } from "../views/warning_view";
 import { samplesView } from "../views/wizard/samples_view";
-import { formatCompact, t, tn } from "../lib/texts";
+import { formatCompact, t } from "../lib/texts";
+import { failingSentence } from "../data/connector_data";
 
 const EVERY_MS = 3000;
 /**
@@ -379,7 +380,7 @@ function feedCard(first: FeedStatus): FeedCard {
     replace(
       notices,
       row.damage === null ? null : h("p", { class: "notice notice-critical" }, icon("circle-alert"), h("span", {}, row.damage)),
-      row.failing_connectors.length === 0 ? null : failingNotice(row),
+      row.failing_connectors.length === 0 ? null : warningNotice(failingSentence(row.failing_connectors)),
       row.events.length === 0 ? null : eventList(row.events.slice(0, 4)),
     );
     // The list stays open while the reader chooses.
@@ -394,17 +395,6 @@ function feedCard(first: FeedStatus): FeedCard {
     letters.lastChild!.textContent = t("Dead letters{value}", { value: lost > 0 ? ` (${formatNumber(lost)})` : "" });
   };
   return { element, show, redraw: () => Object.values(plots).forEach((plot) => plot.redraw()) };
-}
-
-function failingNotice(row: FeedStatus): HTMLElement {
-  const { failing_connectors: names } = row;
-  const message = tn(
-    "The connector {names} keeps failing: open Connectors to see why.",
-    "The connectors {names} keep failing: open Connectors to see why.",
-    names.length,
-    { names: names.join(", ") },
-  );
-  return warningNotice(message);
 }
 
 function counterView(counters: FeedStatus["counters"]): HTMLElement[] {

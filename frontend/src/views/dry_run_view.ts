@@ -64,5 +64,5 @@ function ruleReach(found: DryRun, matched: number): string {
   if (found.results.length > 0 || found.warning !== "") return `${matches}.`;
   return found.reached !== null && found.reached > 0
     ? t("{matches}, and sends to channels that you do not see.", { matches })
-    : t("{matches}, but it reaches nobody: the channels of those to whom it sends may not carry them.", { matches });
+    : t("{matches}, but it reaches nobody: those to whom it sends may not see the query. Share it with their team.", { matches });
 }

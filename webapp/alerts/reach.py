@@ -73,7 +73,7 @@ class _Names:
         else:
             reasons = [*self._about_people(rule), *self._about_teams(rule), *self._about_shifts(rule), *self._about_channels(rule)]
             reasons = reasons or [gettext("those to whom it sent were removed")]
-            remedy = gettext("Everyone adds their own channels under Account, Channels; or let the rule send elsewhere.")
+            remedy = gettext("Add or mend a channel under Account, Channels (everyone adds their own), or let the rule send elsewhere.")
         return gettext("Reaches nobody: %(why)s. %(remedy)s") % {"why": "; ".join(reasons), "remedy": remedy}
 
     def _about_people(self, rule: Terms) -> list[str]:

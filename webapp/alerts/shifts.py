@@ -97,7 +97,7 @@ def warning_of(shift: Any, now: datetime, *, is_editor: bool = True) -> ShiftWar
     if end <= now:
         return ShiftWarning("ended", gettext("The calendar has ended: nobody is on call. Import it again."))
     if is_editor and (unheard := _unheard(shift)):
-        return ShiftWarning("unheard", unheard, gettext("Everyone adds their own channels under Account, Channels."))
+        return ShiftWarning("unheard", unheard, gettext("Ask them to add one under Account, Channels."))
     if end - now < SOON:
         return ShiftWarning("ends", gettext("The calendar ends on %(day)s: import it again before.") % {"day": _day(end, shift.zone)})
     if not shift.present and shift.following is not None and shift.following - now > GAP:

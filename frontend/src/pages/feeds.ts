@@ -297,7 +297,7 @@ function chart(
 function feedCard(first: FeedStatus): FeedCard {
   const series: Series = { t: [], rate: [], lag: [], batch: [] };
   const facts = h("div", { class: "counter-wrap" });
-  const notices = h("div", {});
+  const notices = h("div", { class: "stack" });
   const state = h("span", { class: "badge" });
   const chooser = h("div", { class: "job-choice" });
   const charts = h("div", { class: "charts" });

@@ -21,7 +21,8 @@ class RunAborted(Exception):
 
 
 def read_json(path: Path) -> Any:
-    """A JSON document. Raises Stop: a key given twice, or what JSON does not know, is refused."""
+    """A JSON document. Raises RunAborted: a key given twice, or what JSON
+    does not know, is refused."""
     try:
         text = path.read_text(encoding="utf-8-sig")
         return json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant)
@@ -50,7 +51,7 @@ def _stop(path: Path, refused: Refused) -> RunAborted:
 
 
 def read_feed(path: Path) -> Feed:
-    """The feed of FEED.json. Raises Stop."""
+    """The feed of FEED.json. Raises RunAborted."""
     from engine.model.feed import Feed
 
     try:
@@ -61,7 +62,7 @@ def read_feed(path: Path) -> Feed:
 
 def read_regions(path: Path | None, feed: Feed) -> dict[str, Any]:
     """Name to region document: the features of a GeoJSON file, or a plain object. All
-    are checked. Raises Stop."""
+    are checked. Raises RunAborted."""
     if path is None:
         return {}
     document = read_json(path)
@@ -89,7 +90,7 @@ def read_regions(path: Path | None, feed: Feed) -> dict[str, Any]:
 
 def read_queries(paths: Sequence[Path], feed: Feed, regions: Mapping[str, Any]) -> tuple[dict[str, Mapping[str, Any]], list[RegisteredQuery]]:
     """(document by query name, checked queries). A query's name is that of its document, else of
-    its file. Raises Stop with all faults."""
+    its file. Raises RunAborted with all faults."""
     from engine.derive import graph_faults, sources_of
     from engine.operator import RegisteredQuery
     from engine.specification import check
@@ -124,7 +125,7 @@ def read_queries(paths: Sequence[Path], feed: Feed, regions: Mapping[str, Any]) 
 
 
 def read_specification(path: Path) -> Any:
-    """A specification's document: JSON, or a family's text. Raises Stop."""
+    """A specification's document: JSON, or a family's text. Raises RunAborted."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:

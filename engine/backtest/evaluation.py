@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def backtest(options: argparse.Namespace) -> None:
-    """Reads, evaluates, writes. Raises Stop with all that is wrong."""
+    """Reads, evaluates, writes. Raises RunAborted with all that is wrong."""
     started = time.monotonic()
     feed = read_feed(options.feed)
     documents, queries = read_queries(options.query, feed, read_regions(options.regions, feed))
@@ -149,7 +149,7 @@ def _count(run: Run, outcome: Outcome) -> None:
 
 
 def _renamed(text: str) -> dict[str, str]:
-    """The pairs of `--map`. Raises Stop."""
+    """The pairs of `--map`. Raises RunAborted."""
     renamed: dict[str, str] = {}
     for pair in filter(None, text.split(",")):
         column, equals, source = (part.strip() for part in pair.partition("="))

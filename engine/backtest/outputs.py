@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def check_outputs(options: argparse.Namespace, events: Sequence[Path]) -> None:
-    """Raises Stop for an output of an unknown kind, in no folder, or in the place of an
+    """Raises RunAborted for an output of an unknown kind, in no folder, or in the place of an
     input or of another output."""
     from engine.sinks.answers import FORMATS
 

@@ -15,7 +15,7 @@ _GIVEN = {EVENT: Message("events"), POINTS: Message("a fluent at points"), INTER
 
 
 class Declarations:
-    """Adds the declarations of clauses to a parsed program. Raises Faulty."""
+    """Adds the declarations of clauses to a parsed program. Raises InvalidClause."""
 
     def __init__(self, parsed: ParsedProgram) -> None:
         self.parsed = parsed

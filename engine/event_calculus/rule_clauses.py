@@ -33,7 +33,7 @@ MAX_LITERALS = 60
 
 
 class RuleClauses:
-    """Adds the rules of clauses to a parsed program. Raises Faulty."""
+    """Adds the rules of clauses to a parsed program. Raises InvalidClause."""
 
     def __init__(self, parsed: ParsedProgram) -> None:
         self.parsed = parsed

@@ -28,7 +28,7 @@ MAX_VERTICES = 100_000
 LARGEST_COORDINATE = 1e150
 """Of a region: on which side of its border a point is takes products, which must be finite."""
 Floats = npt.NDArray[np.float64]
-Place = tuple[float, float]
+Position = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ class _Reader:
             x = _within_world(x)
         return CircleRegion(x, y, float(radius), self.geographic)
 
-    def position(self, position: Any, pointer: str) -> Place | None:
+    def position(self, position: Any, pointer: str) -> Position | None:
         if not isinstance(position, list | tuple) or not 2 <= len(position) <= 3 or not all(map(_is_number, position)):
             self.fault(pointer, Message("must be a position [x, y] of two numbers"))
             return None
@@ -222,17 +222,17 @@ class _Reader:
         geometry = self.assembled([rings for rings in read if rings is not None], at, many)
         return None if geometry is None else PolygonRegion(geometry)
 
-    def rings(self, part: Any, pointer: str) -> list[list[Place]] | None:
+    def rings(self, part: Any, pointer: str) -> list[list[Position]] | None:
         if not isinstance(part, list | tuple) or not part:
             self.fault(pointer, Message("must be a list of rings: the outer one first, then holes"))
             return None
         return [ring for i, one in enumerate(part) if (ring := self.ring(one, f"{pointer}/{i}")) is not None]
 
-    def ring(self, ring: Any, pointer: str) -> list[Place] | None:
+    def ring(self, ring: Any, pointer: str) -> list[Position] | None:
         if not isinstance(ring, list | tuple) or len(ring) < 4:
             self.fault(pointer, Message("must be a ring: a list of at least four positions, the last equal to the first"))
             return None
-        places: list[Place] = []
+        places: list[Position] = []
         for i, position in enumerate(ring):
             place = self.position(position, f"{pointer}/{i}")
             if place is None:
@@ -246,7 +246,7 @@ class _Reader:
             return None
         return places
 
-    def assembled(self, parts: list[list[list[Place]]], pointer: str, many: bool) -> BaseGeometry | None:
+    def assembled(self, parts: list[list[list[Position]]], pointer: str, many: bool) -> BaseGeometry | None:
         cut: list[BaseGeometry] = []
         for i, rings in enumerate(parts):
             at = f"{pointer}/{i}" if many else pointer
@@ -292,8 +292,8 @@ class _Unrolled:
     coordinates through cutting.
     """
 
-    def __init__(self, rings: Sequence[Sequence[Place]]) -> None:
-        self.given: dict[Place, Place] = {}
+    def __init__(self, rings: Sequence[Sequence[Position]]) -> None:
+        self.given: dict[Position, Position] = {}
         unrolled = [list(_unrolled(ring)) for ring in rings]
         self.plain = all(-180 <= x <= 180 for ring in unrolled for x, _ in ring) and all(
             new[0] == old[0] for ring, was in zip(unrolled, rings, strict=True) for new, old in zip(ring, was, strict=True)
@@ -323,7 +323,7 @@ class _Unrolled:
     def moved(self, points: Floats, turn: int) -> Floats:
         return np.array([self._moved(x, y, turn) for x, y in points.tolist()])
 
-    def _moved(self, x: float, y: float, turn: int) -> Place:
+    def _moved(self, x: float, y: float, turn: int) -> Position:
         given = self.given.get((x, y))
         moved = min(max(x - 360.0 * turn, -180.0), 180.0)
         # A vertex on the antimeridian belongs to both sides with either sign.
@@ -332,7 +332,7 @@ class _Unrolled:
         return moved, y
 
 
-def _unrolled(ring: Sequence[Place]) -> Iterator[Place]:
+def _unrolled(ring: Sequence[Position]) -> Iterator[Position]:
     turns = 0
     before = ring[0][0]
     for x, y in ring:
@@ -343,7 +343,7 @@ def _unrolled(ring: Sequence[Place]) -> Iterator[Place]:
         yield (x + 360.0 * turns if turns else x), y
 
 
-def _closed_over_pole(ring: list[Place]) -> list[Place]:
+def _closed_over_pole(ring: list[Position]) -> list[Position]:
     """A ring that ends 360 degrees from its beginning goes round a pole: closed over the one of the
     hemisphere where it mostly is."""
     if ring[0][0] == ring[-1][0]:
@@ -352,7 +352,7 @@ def _closed_over_pole(ring: list[Place]) -> list[Place]:
     return [*ring, (ring[-1][0], pole), (ring[0][0], pole), ring[0]]
 
 
-def _beside(ring: list[Place], west: float, east: float) -> list[Place]:
+def _beside(ring: list[Position], west: float, east: float) -> list[Position]:
     """A hole moved by whole turns to where its outer ring was unrolled to."""
     for turn in (0, 1, -1, 2, -2):
         moved = [(x + 360.0 * turn, y) for x, y in ring] if turn else ring

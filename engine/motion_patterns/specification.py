@@ -44,9 +44,9 @@ class Total:
 class Predicate:
     """One spatial predicate of a motion pattern.
 
-    `relation` is one of RELATIONS; for `distance` (numerical) `target` may be a Place. `window` is
-    (from, to), spans in the unit of `t`: samples with T - from < t <= T - to; null: the predicate
-    holds in order. `total`: the time spent counts, not single samples.
+    `relation` is one of RELATIONS; for `distance` (numerical) `target` may be a TargetPoint.
+    `window` is (from, to), spans in the unit of `t`: samples with T - from < t <= T - to; null: the
+    predicate holds in order. `total`: the time spent counts, not single samples.
     """
 
     relation: str

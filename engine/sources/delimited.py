@@ -27,8 +27,8 @@ from engine.sources.values import column_of, value_or_text
 
 
 def read_delimited(pieces: Iterator[bytes], columns: Columns, delimiter: str) -> Iterator[CheckedChunk]:
-    """The rows of a text that comes in pieces of whole lines, a Piece for each. Raises Unreadable
-    when no row of it could be an event."""
+    """The rows of a text that comes in pieces of whole lines, a CheckedChunk for each. Raises
+    UnreadableFile when no row of it could be an event."""
     header, _, rest = next(pieces, b"").removeprefix(UTF8_MARK).partition(b"\n")
     names = names_of(header, delimiter)
     reader = _Reader(names, columns.present(names, delimiter), columns, delimiter)
@@ -37,7 +37,7 @@ def read_delimited(pieces: Iterator[bytes], columns: Columns, delimiter: str) ->
 
 
 def names_of(header: bytes, delimiter: str) -> list[str]:
-    """The columns that a header names. Raises Unreadable."""
+    """The columns that a header names. Raises UnreadableFile."""
     try:
         names = [name.strip() for name in next(csv.reader([header.decode().rstrip("\r")], delimiter=delimiter, strict=True), [])]
     except (UnicodeDecodeError, csv.Error) as error:

@@ -26,7 +26,7 @@ def by_arrival(pieces: Iterable[CheckedChunk]) -> Iterator[pa.Table]:
     """The events sorted by the pieces' extra column, equal values in file order, missing ones last.
     Large inputs are sorted on disk.
 
-    Raises Unreadable when no event has a value there.
+    Raises UnreadableFile when no event has a value there.
     """
     schema: pa.Schema | None = None
     read = without = 0

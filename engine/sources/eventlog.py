@@ -306,7 +306,7 @@ class EventLog:
         """The files that hold the log, without gaps or overlaps, in order.
 
         A file may be compacted away before it is opened: `read` and `tail` then look again. Raises
-        Gap if rows are lost for good.
+        SegmentGap if rows are lost for good.
         """
         for attempt in range(LISTINGS):
             try:
@@ -327,7 +327,7 @@ class EventLog:
         order, in tables of bounded size.
 
         Starts at the oldest row kept when `from_seq` is gone already. Columns that a segment does
-        not have are missing from its tables. Raises LogDamaged, and Dropped if rows go
+        not have are missing from its tables. Raises LogDamaged, and RowsDropped if rows go
         (retention) before they are read.
         """
         stop = self.end[0] if to_seq is None else to_seq

@@ -2,8 +2,8 @@
 `backtest`, folders and bodies of requests.
 
 Rows come in file order, files of a folder in name order. A line that cannot be read becomes a dead
-letter; what cannot be read as a whole raises Unreadable. A format has one contract,
-`Iterator[bytes] -> Iterator[Piece]` for texts, and a source one: an iterator of whole lines.
+letter; what cannot be read as a whole raises UnreadableFile. A format has one contract,
+`Iterator[bytes] -> Iterator[CheckedChunk]` for texts, and a source one: an iterator of whole lines.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ EMPTY = Message("the file is empty (zero bytes); a file without events still has
 
 
 def read_files(paths: Sequence[Path], columns: Columns) -> Iterator[CheckedChunk]:
-    """The rows of all files. Raises Unreadable with the file's name."""
+    """The rows of all files. Raises UnreadableFile with the file's name."""
     for path in paths:
         try:
             for piece in read_file(path, columns):
@@ -47,7 +47,7 @@ def _dead_of(path: Path, piece: CheckedChunk) -> list[DeadLetter]:
 
 def read_file(path: Path, columns: Columns, rows: int | None = None) -> Iterator[CheckedChunk]:
     """The rows of a file in pieces; with `rows`, each has exactly this many rows, or lines after
-    the header. Raises Unreadable, OSError."""
+    the header. Raises UnreadableFile, OSError."""
     if path.stat().st_size == 0:
         raise UnreadableFile(EMPTY)
     kind = format_of(path)
@@ -71,7 +71,7 @@ def read_file(path: Path, columns: Columns, rows: int | None = None) -> Iterator
 
 
 def read_text(stream: BinaryIO, kind: str, columns: Columns, rows: int | None = None) -> Iterator[CheckedChunk]:
-    """The rows of a text in one of the formats CSV, TSV and JSON_LINES. Raises Unreadable,
+    """The rows of a text in one of the formats CSV, TSV and JSON_LINES. Raises UnreadableFile,
     and what the stream raises."""
     if kind == JSON_LINES:
         from engine.sources.jsonlines import read_json_lines

@@ -70,8 +70,8 @@ class Columns:
         return {name: self.renamed.get(name, name) for name in self.feed.types}
 
     def present(self, names: Sequence[str], separator: str | None = None) -> dict[str, str]:
-        """`sources` as far as a file has them, whose columns are `names`. Raises Unreadable if it
-        lacks entity, t or one that was named.
+        """`sources` as far as a file has them, whose columns are `names`. Raises UnreadableFile if
+        it lacks entity, t or one that was named.
 
         `separator` is what the header was taken apart at.
         """
@@ -152,7 +152,7 @@ def malformed(problem: Message, text: str, line: int | None = None) -> DeadLette
 
 
 def find_files(path: Path) -> list[Path]:
-    """`path` itself, or the files of events below the folder in name order. Raises Unreadable.
+    """`path` itself, or the files of events below the folder in name order. Raises UnreadableFile.
 
     A `.json` file counts only when it is named itself: in a folder it is more likely
     a document about the data.
@@ -173,7 +173,7 @@ def _belongs(path: Path) -> bool:
 
 
 def format_of(path: Path) -> str:
-    """The format by the file's name. Raises Unreadable."""
+    """The format by the file's name. Raises UnreadableFile."""
     name = _format(path)
     if name is None:
         kinds = f"{', '.join(FORMATS)}, with {' or '.join(COMPRESSIONS)} if compressed"

@@ -34,10 +34,10 @@ _INFINITY = re.compile(rb"[:\s,\[-]Inf")
 
 
 def read_json_lines(pieces: Iterator[bytes], columns: Columns) -> Iterator[CheckedChunk]:
-    """The rows of a text that comes in pieces of whole lines, a Piece for each. Keys the feed
-    does not declare are ignored.
+    """The rows of a text that comes in pieces of whole lines, a CheckedChunk for each. Keys the
+    feed does not declare are ignored.
 
-    Raises Unreadable for one list of objects: as lines, all of it would be dead letters.
+    Raises UnreadableFile for one list of objects: as lines, all of it would be dead letters.
     """
     reader, line = _Reader(columns), 1
     for block in _without_mark(pieces):

@@ -207,7 +207,7 @@ def without_overlaps(segments: Iterable[Segment]) -> list[Segment]:
     """The fewest of `segments` that hold all their rows: those covered by longer ones left
     out. Sorted by first_seq.
 
-    Raises Gap when rows are missing between two of them.
+    Raises SegmentGap when rows are missing between two of them.
     """
     chosen: list[Segment] = []
     for segment in sorted(segments, key=lambda s: (s.first_seq, -s.rows)):

@@ -11,6 +11,7 @@ const WELL: Known = {
   latenessMs: 2_000,
   restMs: 300,
   isStalled: false,
+  isFailing: false,
 };
 const stands = (facts: Partial<Known>): string => connectionStatus({ ...WELL, ...facts });
 
@@ -40,6 +41,14 @@ describe("the connection state of the page", () => {
     expect(stands({ restMs: QUIET_MS + 1, lagMs: 90_000 })).toBe("ended");
     expect(stands({ restMs: null, lagMs: null })).toBe("empty");
     expect(stands({ restMs: null, job: "stopped" })).toBe("down");
+  });
+
+  it("is a connector that fails, whether other rows come or not, unless the job is down or behind", () => {
+    expect(stands({ isFailing: true })).toBe("failing");
+    expect(stands({ isFailing: true, restMs: QUIET_MS + 1 })).toBe("failing");
+    expect(stands({ isFailing: true, restMs: null })).toBe("failing");
+    expect(stands({ isFailing: true, job: "stopped" })).toBe("down");
+    expect(stands({ isFailing: true, isStalled: true })).toBe("behind");
   });
 
   it("is behind while rows wait, however long ago others were processed", () => {

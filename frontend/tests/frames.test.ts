@@ -51,6 +51,7 @@ const GOOD: Record<Frame["type"], object> = {
     job: "running",
     updated_at: "2026-11-27T14:05:00+00:00",
     stalled_at: null,
+    failing_connectors: ["mast"],
   },
   resync: { type: "resync", feed: "city" },
   error: { type: "error", code: "bad-frame", message: "no" },

@@ -102,3 +102,43 @@ def test_a_rule_is_made_tried_and_switched_off(site: Site) -> None:
     rules.get_by_text("No rule yet").wait_for()
     # The only fault is the missing name.
     assert [fault for fault in site.faults if "400 (Bad Request)" not in fault] == []
+
+
+def test_rules_and_shifts_that_reach_nobody_say_so_in_their_lists(site: Site) -> None:
+    from tests.browser.test_limits import shot
+    from tests.webapp.alerts.test_lifecycle import crossing, record
+    from tests.webapp.alerts.test_reach import on_call, quiet
+    from webapp.accounts.models import Membership, Role, Team, User
+    from webapp.alerts.routing import rule_save
+
+    world, ada = site.world, site.world.feed.owner
+    anna = User.objects.create(username="anna")
+    Membership.objects.create(user=anna, team=Team.objects.get(name="watch"), role=Role.VIEWER)
+    rule_save(user=ada, name="Night", people=[anna])
+    rule_save(user=ada, name="Duty", shifts=[on_call(ada, anna)])
+    record(world.crossings, crossing(world.crossings, "in", "w1", 10))
+    site.log_in()
+    page = site.page
+    page.goto(site.address + "/account/")
+    rules, shifts = page.locator("#rules"), page.locator("#shifts")
+    rules.get_by_text("Reaches nobody: anna has no channel that works. Add or mend a channel").wait_for()
+    rules.get_by_text("Reaches nobody: in the shift Night, anna has no channel that works.").wait_for()
+    shifts.get_by_text("Reaches nobody now: anna, on call without a channel that works.").wait_for()
+    rules.scroll_into_view_if_needed()
+    shot(site, "reaches-nobody")
+    rules.get_by_role("button", name="Edit").first.click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Alerts of").select_option("info")
+    dialog.get_by_role("button", name="Try on the last day").click()
+    dialog.get_by_text("One alert in the last day; the rule matches one of them.").wait_for()
+    dialog.get_by_text("Reaches nobody: anna has no channel that works.").wait_for()
+    shot(site, "try-reaches-nobody")
+    quiet(anna)
+    dialog.get_by_role("button", name="Try on the last day").click()
+    dialog.get_by_text("but it reaches nobody: those to whom it sends may not see the query. Share it with their team.").wait_for()
+    assert dialog.get_by_text("no channel that works").count() == 0
+    dialog.get_by_role("button", name="Cancel").click()
+    page.reload()
+    shifts.get_by_text("On call now: anna").wait_for()
+    assert page.get_by_text("Reaches nobody").count() == 0
+    assert site.faults == []

@@ -10,6 +10,7 @@ from typing import TypedDict
 
 from webapp.accounts.models import User
 from webapp.alerts.models import Alert, Channel, RoutingRule
+from webapp.alerts.reach import warnings_of
 from webapp.alerts.routing import Terms, routes_of
 from webapp.alerts.schedule import Planned, calling, schedule
 from webapp.queries.models import Query, Severity
@@ -49,13 +50,18 @@ class RoutedAlerts(TypedDict):
 
 
 class DryRun(TypedDict):
-    """`opened` alerts were opened, the newest `alerts` of them looked at, `unreached` go nowhere;
-    `matched`: that a rule tried alone matches."""
+    """`opened` alerts were opened, the newest `alerts` of them looked at, `unreached` go nowhere.
+
+    Of a rule tried alone, `matched`: that it matches, `reached`: of these, that reach someone, also
+    by channels that the user does not see; `warning`: why the rule reaches nobody.
+    """
 
     opened: int
     alerts: int
     unreached: int
     matched: int | None
+    reached: int | None
+    warning: str
     results: list[RoutedAlerts]
 
 
@@ -77,7 +83,17 @@ def dry_run(*, user: User, hours: int, now: datetime, rule: Terms | None = None)
     count = len(alerts) if len(alerts) < LOOKED_AT else opened.count()
     matched = None if rule is None else sum(rule.matches(alert) for alert in alerts if alert.pk in heard)
     unreached = sum(pk not in reached for pk in heard)
-    return {"opened": count, "alerts": len(alerts), "unreached": unreached, "matched": matched, "results": results}
+    sent = None if rule is None else len({route.alert.pk for route in routes})
+    warning = "" if rule is None else warnings_of([rule], user=user, now=now)[0]
+    return {
+        "opened": count,
+        "alerts": len(alerts),
+        "unreached": unreached,
+        "matched": matched,
+        "reached": sent,
+        "warning": warning,
+        "results": results,
+    }
 
 
 def _group(group: Sequence[Planned], is_seen: bool) -> RoutedAlerts:

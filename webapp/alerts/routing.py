@@ -7,7 +7,7 @@ for each escalation time.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from typing import Any
@@ -79,12 +79,17 @@ class Terms:
     def sends_to(self, channel: Channel, alert: Alert, roster: Roster) -> bool:
         """Whether the channel is one of the rule's, or belongs to someone who is on
         call at the time of sending."""
+        at = alert.opened_at + timedelta(minutes=self.after_minutes)
+        return self.goes_to(channel, lambda person: roster.is_on_call(person, self.shifts, at))
+
+    def goes_to(self, channel: Channel, is_on_call: Callable[[int], bool]) -> bool:
+        """Whether the channel is one of the rule's, while these people are on call in its
+        shifts."""
         if channel.pk in self.channels or channel.team_id in self.teams:
             return True
         if channel.team_id is not None:
             return False
-        at = alert.opened_at + timedelta(minutes=self.after_minutes)
-        return channel.owner_id in self.people or roster.is_on_call(channel.owner_id, self.shifts, at)
+        return channel.owner_id in self.people or is_on_call(channel.owner_id)
 
 
 @dataclass(frozen=True)

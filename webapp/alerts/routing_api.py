@@ -6,6 +6,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 from django.utils import timezone
+from django.utils.functional import cached_property
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -18,6 +19,7 @@ from webapp.accounts.owned import OwnedSerializer, OwnedView
 from webapp.alerts import routing
 from webapp.alerts.dry_run import DryRun, dry_run
 from webapp.alerts.models import Channel, RoutingRule, Shift
+from webapp.alerts.reach import rule_warnings
 from webapp.alerts.timing import timing_faults
 from webapp.config.boxes import whole
 from webapp.config.openapi import schema_of
@@ -45,12 +47,13 @@ class RoutingRuleSerializer(OwnedSerializer):
     people = ByName(many=True, required=False, slug_field="username", queryset=User.objects.none())
     shifts = ByKey(many=True, required=False, queryset=Shift.objects.none(), help_text="Who is on call in them.")
     after_minutes = serializers.IntegerField(required=False, min_value=0, max_value=LONGEST_WAIT_MINUTES)
+    warning = serializers.SerializerMethodField(help_text="For users who may change the rule: why it reaches nobody; else empty.")
 
     class Meta:
         model = RoutingRule
         fields = (
             "id", "name", "enabled", "feed", "queries", "tags", "regions", "min_severity", "days", "from_time", "until_time",
-            "after_minutes", *RoutingRule.TIMING, "channels", "teams", "people", "shifts", *OwnedSerializer.OWNED, "created_at",
+            "after_minutes", *RoutingRule.TIMING, "channels", "teams", "people", "shifts", "warning", *OwnedSerializer.OWNED, "created_at",
         )  # fmt: skip
         read_only_fields = ("created_at",)
         extra_kwargs = {"tags": {"max_length": MOST_TAGS}}
@@ -69,6 +72,16 @@ class RoutingRuleSerializer(OwnedSerializer):
             fields["teams"].child_relation.queryset = teams
             fields["people"].child_relation.queryset = User.objects.filter(is_active=True, teams__in=teams.values("pk")).distinct()
         return fields
+
+    def get_warning(self, rule: RoutingRule) -> str:
+        return self._warnings.get(rule.pk, "")
+
+    @cached_property
+    def _warnings(self) -> dict[int, str]:
+        """Of all rules that are shown, read together."""
+        shown = self.instance if self.parent is None else self.parent.instance
+        rules = [shown] if isinstance(shown, RoutingRule) else list(shown or ())
+        return rule_warnings(rules=rules, user=self.context["request"].user, now=timezone.now())
 
     def validate(self, attributes: dict[str, Any]) -> dict[str, Any]:
         rule: Any = self.instance

@@ -108,6 +108,11 @@ def channel_list(*, user: AnyUser) -> QuerySet[Channel]:
     )
 
 
+def channels_working() -> QuerySet[Channel]:
+    """The channels by which messages arrive: switched on, not broken, of someone who may log in."""
+    return Channel.objects.filter(enabled=True, failures__lt=BROKEN_AFTER, owner__is_active=True)
+
+
 def choosing_channels(*, user: AnyUser) -> QuerySet[Channel]:
     """The channels that `user` may see and that are limited to chosen queries."""
     return Channel.objects.visible_to(user).filter(all_queries=False)

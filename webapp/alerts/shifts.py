@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 from django.conf import settings
 from django.core.mail import EmailMessage
 from django.db import transaction
-from django.db.models import OuterRef, Prefetch, Q, QuerySet, Subquery
+from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet, Subquery
 from django.urls import reverse
 from django.utils import timezone, translation
 from django.utils.formats import date_format
@@ -26,6 +26,7 @@ from webapp.accounts.language import language_of
 from webapp.accounts.models import Membership, Team, User
 from webapp.accounts.permissions import AnyUser
 from webapp.alerts.models import Shift, Turn
+from webapp.alerts.selectors import channels_working
 from webapp.alerts.shift_calendars import AHEAD, FILE_BYTES
 from webapp.cage.warm_pool import PARSERS, CageRequest, TookTooLong
 
@@ -47,19 +48,36 @@ def shift_list(*, user: AnyUser, now: datetime | None = None) -> QuerySet[Shift]
 
 def shifts_at(shifts: QuerySet[Shift], moment: datetime) -> QuerySet[Shift]:
     """The shifts, each with `present`: the current turns, `following`: when the next one begins,
-    and `last_end`: when the last one ends."""
-    present = Turn.objects.filter(begins_at__lte=moment, ends_at__gt=moment).select_related("person").order_by("person__username")
+    `upcoming`: the turns that begin then, and `last_end`: when the last one ends. Of these turns
+    `is_reachable`: whether the person has a channel that works."""
+    channels = channels_working().filter(team=None, owner=OuterRef("person"))
+    turns = Turn.objects.select_related("person").annotate(is_reachable=Exists(channels)).order_by("person__username")
+    present = turns.filter(begins_at__lte=moment, ends_at__gt=moment)
+    next_of_it = Turn.objects.filter(shift=OuterRef("shift"), begins_at__gt=moment).order_by("begins_at").values("begins_at")[:1]
+    upcoming = turns.filter(begins_at__gt=moment, begins_at=Subquery(next_of_it))
     of_it = Turn.objects.filter(shift=OuterRef("pk"))
     following = of_it.filter(begins_at__gt=moment).order_by("begins_at").values("begins_at")[:1]
     last = of_it.order_by("-ends_at").values("ends_at")[:1]
-    return shifts.annotate(following=Subquery(following), last_end=Subquery(last)).prefetch_related(Prefetch("turns", present, to_attr="present"))
+    of_each = [Prefetch("turns", present, to_attr="present"), Prefetch("turns", upcoming, to_attr="upcoming")]
+    return shifts.annotate(following=Subquery(following), last_end=Subquery(last)).prefetch_related(*of_each)
+
+
+def on_duty(shift: Any) -> list[Any]:
+    """The current turns, else the next ones. `shift`: as `shifts_at` gives it."""
+    return list(shift.present or shift.upcoming)
 
 
 class ShiftWarning(NamedTuple):
-    """A fault of a shift: an identifier, and the sentence for people."""
+    """A fault of a shift: an identifier, and the sentence for people; `remedy`: another one, if the
+    first does not say it."""
 
     kind: str
     text: str
+    remedy: str = ""
+
+    @property
+    def sentences(self) -> str:
+        return f"{self.text} {self.remedy}".strip()
 
 
 def end_of(shift: Any, now: datetime) -> datetime:
@@ -69,16 +87,36 @@ def end_of(shift: Any, now: datetime) -> datetime:
     return end
 
 
-def warning_of(shift: Any, now: datetime) -> ShiftWarning | None:
-    """Why alerts sent to this shift may soon reach nobody. `shift`: as `shifts_at` gives it."""
+def warning_of(shift: Any, now: datetime, *, is_editor: bool = True) -> ShiftWarning | None:
+    """Why alerts sent to this shift may soon reach nobody. `shift`: as `shifts_at` gives it.
+
+    `is_editor`: for users who may change the shift; only they are told whether others have
+    channels.
+    """
     end = end_of(shift, now)
     if end <= now:
         return ShiftWarning("ended", gettext("The calendar has ended: nobody is on call. Import it again."))
+    if is_editor and (unheard := _unheard(shift)):
+        return ShiftWarning("unheard", unheard, gettext("Ask them to add one under Account, Channels."))
     if end - now < SOON:
         return ShiftWarning("ends", gettext("The calendar ends on %(day)s: import it again before.") % {"day": _day(end, shift.zone)})
     if not shift.present and shift.following is not None and shift.following - now > GAP:
         return ShiftWarning("gap", gettext("Nobody is on call until %(day)s.") % {"day": _day(shift.following, shift.zone)})
     return None
+
+
+def _unheard(shift: Any) -> str:
+    """Who is on call, now or next, and cannot be reached; empty if someone can."""
+    for turns, when in ((shift.present, ""), (shift.upcoming, _day(shift.following, shift.zone) if shift.following else "")):
+        if turns and not any(turn.is_reachable for turn in turns):
+            names = ", ".join(turn.person.username for turn in turns)
+            text = (
+                gettext("Reaches nobody from %(day)s on: %(names)s, next on call, without a channel that works.")
+                if when
+                else gettext("Reaches nobody now: %(names)s, on call without a channel that works.")
+            )
+            return text % {"day": when, "names": names}
+    return ""
 
 
 def _day(moment: datetime, zone: str) -> str:
@@ -100,7 +138,7 @@ def shifts_warn(now: datetime | None = None) -> int:
                 continue
             with translation.override(language_of(shift.owner.language)):
                 # Written again in the reader's language.
-                is_mailed = _mailed(shift, (warning_of(shift, moment) or warning).text)
+                is_mailed = _mailed(shift, warning_of(shift, moment) or warning)
             if not is_mailed:
                 continue
             sent += 1
@@ -108,10 +146,11 @@ def shifts_warn(now: datetime | None = None) -> int:
     return sent
 
 
-def _mailed(shift: Shift, text: str) -> bool:
+def _mailed(shift: Shift, warning: ShiftWarning) -> bool:
     link = f"{settings.PUBLIC_URL}{reverse('account')}" if settings.PUBLIC_URL else gettext("Account, Shifts")
-    words = gettext("The shift “%(name)s”: %(text)s Rules that send to it reach only people on call.") % {"name": shift.name, "text": text}
-    subject = gettext("The shift %(name)s: %(text)s") % {"name": shift.name, "text": text}
+    text = gettext("The shift “%(name)s”: %(text)s Rules that send to it reach only people on call.")
+    words = text % {"name": shift.name, "text": warning.sentences}
+    subject = gettext("The shift %(name)s: %(text)s") % {"name": shift.name, "text": warning.text}
     mail = EmailMessage(" ".join(subject.split())[:200], f"{words}\n\n{link}\n", to=[shift.owner.email])
     try:
         return bool(mail.send())

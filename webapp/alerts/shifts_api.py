@@ -44,8 +44,8 @@ class ShiftSerializer(OwnedSerializer):
         return shifts.end_of(shift, timezone.now())
 
     def get_warning(self, shift: Any) -> str:
-        warning = shifts.warning_of(shift, timezone.now())
-        return "" if warning is None else warning.text
+        warning = shifts.warning_of(shift, timezone.now(), is_editor=self.get_editable(shift))
+        return "" if warning is None else warning.sentences
 
     def validate_zone(self, zone: str) -> str:
         try:

@@ -38,8 +38,8 @@ def numbers_of(text: str) -> frozenset[int]:
 
 
 def answers_of(connector: Connector, offset: Mapping[str, Any] | None) -> Iterator[OutboxBatch]:
-    """Never ends; a part is empty when nothing is new. Raises Away while no user with the
-    permission answers for the connector.
+    """Never ends; a part is empty when nothing is new. Raises SourceUnavailable while no user with
+    the permission answers for the connector.
 
     Stored answers come in the order of their keys, those that were retracted among them: changes
     made meanwhile have greater numbers than the one noted before, and follow. All stored answers

@@ -45,11 +45,11 @@ class ConnectorSerializer(serializers.ModelSerializer[Connector]):
         model = Connector
         fields = (
             "id", "feed", "name", "kind", "settings", "reading", "enabled", "state", "rate", "messages", "merged", "rows", "dead", "failures",
-            "last_error", "last_error_at", "last_message_at", "next_try_at", "created_at", "editable",
+            "failing_since", "last_error", "last_error_at", "last_message_at", "next_try_at", "created_at", "editable",
         )  # fmt: skip
         read_only_fields = (
-            "state", "rate", "messages", "merged", "rows", "dead", "failures", "last_error", "last_error_at", "last_message_at", "next_try_at",
-            "created_at",
+            "state", "rate", "messages", "merged", "rows", "dead", "failures", "failing_since", "last_error", "last_error_at", "last_message_at",
+            "next_try_at", "created_at",
         )  # fmt: skip
         validators: list[Any] = []
 
@@ -166,7 +166,7 @@ class ConnectorView(GenericViewSet[Connector]):
         serializer.is_valid(raise_exception=True)
         values = {"settings": {}, **serializer.validated_data}
         self._feed(values["feed"])
-        services.check_hosts(services.kind_of(values["kind"]), values["settings"])
+        services.check_places(services.kind_of(values["kind"]), values["settings"])
         connector = services.connector_create(**values, set_by=person(request))
         record("connector.create", connector, feed=connector.feed.name, kind=connector.kind)
         return Response(self._represent(connector), status=201)
@@ -177,7 +177,7 @@ class ConnectorView(GenericViewSet[Connector]):
         serializer.is_valid(raise_exception=True)
         changes = {name: value for name, value in serializer.validated_data.items() if name in ("name", "settings", "reading", "enabled")}
         if "settings" in changes:
-            services.check_hosts(services.kind_of(connector.kind), changes["settings"])
+            services.check_places(services.kind_of(connector.kind), changes["settings"])
         services.connector_update(connector=connector, set_by=person(request), **changes)
         record("connector.change", connector, feed=connector.feed.name, changed=sorted(changes))
         return Response(self._represent(connector))

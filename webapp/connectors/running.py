@@ -9,6 +9,7 @@ import threading
 import time
 import uuid
 from collections import deque
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
@@ -27,6 +28,7 @@ from webapp.config.connections import give_back
 from webapp.connectors.answers import answers_of
 from webapp.connectors.facts import EntityFacts
 from webapp.connectors.network import GuardedNetwork
+from webapp.connectors.outages import REPORTED_AFTER, connector_keeps_failing, connector_recovers
 from webapp.connectors.rows import reading_for, rows_of
 from webapp.connectors.services import kind_of, settings_of
 from webapp.feeds.damage import damage_isolated
@@ -102,6 +104,8 @@ class Run(threading.Thread):
         self.connector, self.signature = connector, signature_of(connector)
         self.over = threading.Event()
         self._failures = 0
+        self._began_at, self._failed_at = 0.0, timezone.now()
+        self._is_known_to_fail = connector.failing_since is not None
         self._reported_at = 0.0
         self._came: deque[tuple[float, int]] = deque()
         self._last_message: Any = None
@@ -111,15 +115,30 @@ class Run(threading.Thread):
     def run(self) -> None:
         try:
             while not self.over.is_set():
-                begun = time.monotonic()
+                self._began_at = time.monotonic()
                 error = self._attempt()
                 if error is None:
                     break
-                self._failures = 1 if time.monotonic() - begun > WELL_AFTER_S else self._failures + 1
-                self._pause(error)
+                why = error.replace("\x00", " ")[:1_000]
+                self._fail(why)
+                self._pause(why)
         finally:
             self._report(ConnectorState.STOPPED)
             connection.close()
+
+    def _fail(self, why: str) -> None:
+        """Counts the failure; one in a long row is an event, once."""
+        self._failures += 1
+        if self._failures == 1:
+            self._failed_at = timezone.now()
+        if self._failures >= REPORTED_AFTER and not self._is_known_to_fail:
+            self._is_known_to_fail = self._record(lambda: connector_keeps_failing(self.connector, since=self._failed_at, why=why))
+
+    def _run_well(self) -> None:
+        """It stored something, or has run for a while: failures are counted anew."""
+        self._failures = 0
+        if self._is_known_to_fail:
+            self._is_known_to_fail = not self._record(lambda: connector_recovers(self.connector))
 
     def _attempt(self) -> Message | None:
         """Runs until `over` (null), or until an error."""
@@ -156,7 +175,7 @@ class Run(threading.Thread):
                 if part.records:
                     sink.write(part.records)
                     failpoint("connector.after_write")
-                    self._failures = 0
+                    self._run_well()
                 if part.offset != offset:
                     connector_sent(connector, part.offset, len(part.records))
                     offset = part.offset
@@ -213,7 +232,7 @@ class Run(threading.Thread):
                     return
         failpoint("connector.after_delivery")
         source.acknowledge(batch.offset)
-        self._failures = 0
+        self._run_well()
 
     def _wait_for_quota(self, rows: int) -> None:
         for limit in row_limits_of(self.connector.feed.owner, self.connector.feed):
@@ -233,6 +252,8 @@ class Run(threading.Thread):
         """Reports the status every REPORT_S; whether it did."""
         is_due = time.monotonic() - self._reported_at > REPORT_S
         if is_due:
+            if time.monotonic() - self._began_at > WELL_AFTER_S:
+                self._run_well()
             self._report(ConnectorState.RUNNING)
         return is_due
 
@@ -246,21 +267,28 @@ class Run(threading.Thread):
         self._write(seen_at=timezone.now(), **values)
 
     def _write(self, **values: Any) -> None:
+        self._record(lambda: Connector.objects.filter(pk=self.connector.pk, revision=self.connector.revision).update(**values))
+
+    def _record(self, write: Callable[[], Any]) -> bool:
+        """Writes into the database; whether that succeeded."""
         try:
-            Connector.objects.filter(pk=self.connector.pk, revision=self.connector.revision).update(**values)
+            write()
         except (DatabaseError, InterfaceError) as error:
             log.warning("connector %s: %s", self.connector.pk, error)
             close_old_connections()
-        give_back()
+            return False
+        finally:
+            give_back()
+        return True
 
-    def _pause(self, error: str) -> None:
+    def _pause(self, why: str) -> None:
         """Waits twice as long after each failure, with jitter, so that not all
         connectors return at once."""
         seconds = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(self._failures - 1, 10)) * random.uniform(0.8, 1.2)  # noqa: S311  no secret
         now = timezone.now()
         self._report(
             ConnectorState.BACKOFF,
-            last_error=error.replace("\x00", " ")[:1_000],
+            last_error=why,
             last_error_at=now,
             next_try_at=now + timedelta(seconds=seconds),
         )

@@ -17,7 +17,8 @@ from engine.model.feed import Crs
 from engine.model.messages import Message, message_of, untranslated
 from engine.sinks.live import SinkKind
 from engine.sinks.live.kinds import sink_kinds
-from engine.sources.formats import FileFormat, InvalidLine, Layout, flattened, table_of
+from engine.sources.formats import Broken, Layout, flattened, table_of
+from engine.sources.formats import Kind as FileKind
 from engine.sources.guessing.columns import guess
 from engine.sources.live import RECEIVED, Field, FieldType, Record, SourceKind, SourceUnavailable
 from engine.sources.live.kinds import source_kinds
@@ -27,7 +28,7 @@ from webapp.config.errors import FaultRow, faults_body
 from webapp.config.outside import RefusedAddress, check_host
 from webapp.config.wording import translated
 from webapp.connectors.answers import numbers_of
-from webapp.connectors.network import GuardedNetwork
+from webapp.connectors.network import PLACES, GuardedNetwork, port_problem
 from webapp.connectors.rows import reading_for, rows_of
 from webapp.feeds.models import Connector, ConnectorState, Feed
 from webapp.queries.selectors import queries_visible
@@ -60,14 +61,18 @@ def settings_of(connector: Connector) -> dict[str, Any]:
     return {**empty, **connector.settings, **(json.loads(connector.secrets) if connector.secrets else {})}
 
 
-def check_hosts(kind: Kind, settings: Mapping[str, Any]) -> None:
-    """Raises Refused if a host in the settings leads to an address that this
-    installation does not connect to.
+def check_places(kind: Kind, settings: Mapping[str, Any]) -> None:
+    """Raises Refused if a host in the settings leads to an address that this installation does not
+    connect to, or a port is not one that it listens on.
 
     What is not known now, or is malformed, passes: it is looked up and checked
     again at each connection.
     """
     faults = Faults()
+    for one in kind.fields:
+        port: Any = settings.get(one.name)
+        if one.listens and _problem(one, port) is None and (problem := port_problem(port)) is not None:
+            faults.note(f"/settings/{one.name}", problem)
     for name, host in _hosts(kind, settings):
         try:
             check_host(host)
@@ -79,7 +84,7 @@ def check_hosts(kind: Kind, settings: Mapping[str, Any]) -> None:
 
 def _hosts(kind: Kind, settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """The hosts of the settings, with the names of their fields."""
-    for name in {one.name for one in kind.fields} & {"host", "servers", "url"}:
+    for name in {one.name for one in kind.fields} & set(PLACES):
         text = str(settings.get(name, ""))
         addresses = [text] if name == "url" else [f"//{one.strip()}" for one in text.split(",")]
         for address in addresses:
@@ -137,7 +142,7 @@ def connector_update(*, connector: Connector, settings: Mapping[str, Any] | None
     connector.revision += 1
     connector.failures, connector.last_error, connector.last_error_at, connector.next_try_at = 0, "", None, None
     if not connector.enabled:
-        connector.state, connector.rate = ConnectorState.STOPPED, 0.0
+        connector.state, connector.rate, connector.failing_since = ConnectorState.STOPPED, 0.0, None
     connector.save()
     return connector
 
@@ -281,10 +286,16 @@ def connector_try(*, feed: Feed, kind: str, settings: Mapping[str, Any], reading
             return {**_NO_ROWS, "records": [], "said": _description(chosen, checked)}
         records = _first_records(chosen, checked)
     except (SourceUnavailable, OSError) as error:
-        raise refuse("", message_of(error) or untranslated(type(error).__name__)) from error
+        raise refuse(_place_of(error, chosen), message_of(error) or untranslated(type(error).__name__)) from error
     finally:
         _trials.release()
     return {**_meaning(records, reading, chosen, feed), "records": [_shown(one) for one in records[:TRIAL_RECORDS]], "said": ""}
+
+
+def _place_of(error: SourceUnavailable | OSError, kind: Kind) -> str:
+    """The pointer to the setting that the failure is about; empty if it is about none."""
+    known = {one.name for one in kind.fields}
+    return next((f"/settings/{name}" for name in getattr(error, "about", ()) if name in known), "")
 
 
 _NO_ROWS: Meaning = {"columns": [], "reading": {}, "rows": [], "dead": [], "faults": []}
@@ -295,8 +306,8 @@ def _description(kind: SinkKind, settings: Mapping[str, Any]) -> str:
         return sink.description()
 
 
-def _first_records(kind: SourceKind, settings: Mapping[str, Any]) -> list[Record | InvalidLine]:
-    records: list[Record | InvalidLine] = []
+def _first_records(kind: SourceKind, settings: Mapping[str, Any]) -> list[Record | Broken]:
+    records: list[Record | Broken] = []
     end = time.monotonic() + TRIAL_S
     last = None
     with closing(kind.open(settings, GuardedNetwork(), "")) as source:
@@ -309,9 +320,9 @@ def _first_records(kind: SourceKind, settings: Mapping[str, Any]) -> list[Record
     return records
 
 
-def _meaning(records: list[Record | InvalidLine], reading: Mapping[str, Any], kind: SourceKind, feed: Feed) -> Meaning:
+def _meaning(records: list[Record | Broken], reading: Mapping[str, Any], kind: SourceKind, feed: Feed) -> Meaning:
     """The rows that the records become by `reading`, or by a guess where it is not given."""
-    whole = [flattened(dict(one)) for one in records if not isinstance(one, InvalidLine)]
+    whole = [flattened(dict(one)) for one in records if not isinstance(one, Broken)]
     columns = list(dict.fromkeys(name for one in whole for name in one))[:200]
     engine_feed = feed.engine_feed()
     document = dict(reading) or (_likely(whole, columns, engine_feed) if kind.reading is None else {})
@@ -334,7 +345,7 @@ def _likely(whole: list[dict[str, Any]], columns: list[str], feed: Any) -> dict[
     if not whole or {"entity", "t"} <= set(columns):
         return {}
     table = table_of([{name: one.get(name) for name in columns if name != RECEIVED} for one in whole])
-    guessed = guess(table, Layout(FileFormat.JSON), "stream", {}).to_json()
+    guessed = guess(table, Layout(FileKind.JSON), "stream", {}).to_json()
     kept = {name: guessed[name] for name in ("entity", "time", "time_format", "x", "y", "event", "zone", "crs", "decimal")}
     if not kept["time"]:
         kept |= {"time": [RECEIVED], "time_format": "epoch_ms"}
@@ -345,8 +356,8 @@ def _likely(whole: list[dict[str, Any]], columns: list[str], feed: Any) -> dict[
     return {**kept, "attributes": attributes}
 
 
-def _shown(one: Record | InvalidLine) -> dict[str, Any]:
-    if isinstance(one, InvalidLine):
+def _shown(one: Record | Broken) -> dict[str, Any]:
+    if isinstance(one, Broken):
         return {"problem": translated(one.problem), "text": one.text}
     return {
         name: value if value is None or isinstance(value, bool | int | float) else str(value)[:200] for name, value in flattened(dict(one)).items()

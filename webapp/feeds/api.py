@@ -39,6 +39,7 @@ from webapp.feeds.selectors import (
     FeedEvent,
     FeedHeadRow,
     dead_letter_list,
+    failing_connectors,
     feed_counters,
     feed_damage,
     feed_events,
@@ -100,12 +101,14 @@ class FeedSerializer(OwnedSerializer):
     )
     damage = serializers.SerializerMethodField()
     events = serializers.SerializerMethodField()
+    failing_connectors = serializers.SerializerMethodField(help_text="The names of its connectors that keep failing.")
 
     class Meta:
         model = Feed
         fields = (
             "name", "title", "crs", "time", "tick", "lateness", "ahead", "dedupe", "columns", "wall_clock", "retention_hours", "query_version",
             "plan_image", "plan_bounds", "view", *OwnedSerializer.OWNED, "created_at", "counters", "head", "job", "damage", "events",
+            "failing_connectors",
         )  # fmt: skip
         read_only_fields = ("query_version", "created_at")
 
@@ -140,6 +143,9 @@ class FeedSerializer(OwnedSerializer):
     @extend_schema_field(schema_of(list[FeedEvent]))
     def get_events(self, feed: Feed) -> list[FeedEvent]:
         return feed_events(feed)
+
+    def get_failing_connectors(self, feed: Feed) -> list[str]:
+        return failing_connectors(feed)
 
     @extend_schema_field(schema_of(FeedHeadRow | None))
     def get_head(self, feed: Feed) -> FeedHeadRow | None:

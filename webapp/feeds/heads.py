@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any, TypedDict
 
+from django.contrib.postgres.expressions import ArraySubquery
 from django.db import transaction
+from django.db.models import OuterRef, QuerySet
 from django.utils import timezone
 
 from engine.model.faults import refuse
@@ -12,7 +14,7 @@ from engine.model.messages import Message
 from webapp.accounts.models import Membership, Role, User
 from webapp.accounts.permissions import AnyUser
 from webapp.config.openapi import Moment
-from webapp.feeds.models import Feed
+from webapp.feeds.models import Connector, Feed
 from webapp.jobs.models import FeedHead, Job, JobEvent, ObservedState
 from webapp.jobs.services import job_default, job_event_add
 
@@ -73,7 +75,7 @@ def feed_event_add(feed: Feed, kind: JobEvent.Kind | str, text: Message) -> None
 class FeedStatus(TypedDict):
     """How far a feed is processed; `job`: the state of its job; `rate`: rows a second;
     `catching_up`: `{"queries", "done", "to"}`, or empty; `stalled_at`: since when rows wait
-    and nothing is processed.
+    and nothing is processed; `failing_connectors`: the names of those that keep failing.
     """
 
     watermark: int | None
@@ -90,11 +92,12 @@ class FeedStatus(TypedDict):
     catching_up: dict[str, Any]
     updated_at: Moment | None
     stalled_at: Moment | None
+    failing_connectors: list[str]
 
 
 def feed_status(*, feed_id: int) -> FeedStatus:
     """The state of a feed's processing, for the feeds page and the `status` frames."""
-    head = FeedHead.objects.select_related("job").filter(feed_id=feed_id).first()
+    head = _heads().filter(feed_id=feed_id).first()
     return _status(head) if head is not None else _NONE
 
 
@@ -113,12 +116,19 @@ def feed_position(*, feed_id: int) -> int:
 
 def feed_statuses() -> dict[int, FeedStatus]:
     """`feed_status` of all feeds that have a head, by feed id."""
-    return {head.feed_id: _status(head) for head in FeedHead.objects.select_related("job")}
+    return {head.feed_id: _status(head) for head in _heads()}
+
+
+def _heads() -> QuerySet[Any]:
+    """The heads, with what `_status` reads."""
+    failing = Connector.objects.failing().filter(feed=OuterRef("feed")).order_by("name").values("name")
+    return FeedHead.objects.select_related("job").annotate(failing_connectors=ArraySubquery(failing))
 
 
 _NONE: FeedStatus = {
     "watermark": None, "max_t": None, "rate": None, "batch_ms": None, "job": "stopped", "last_seq": -1, "processed": 0, "duplicates": 0,
     "late": 0, "outbox_seq": 0, "query_version": 0, "catching_up": {}, "updated_at": None, "stalled_at": None,
+    "failing_connectors": [],
 }  # fmt: skip
 
 
@@ -133,7 +143,7 @@ def _rate(head: FeedHead) -> float | None:
     return head.rows_per_s if (timezone.now() - head.updated_at).total_seconds() < RATE_SECONDS else 0.0
 
 
-def _status(head: FeedHead) -> FeedStatus:
+def _status(head: Any) -> FeedStatus:
     return {
         "watermark": head.watermark,
         "max_t": head.max_t,
@@ -149,6 +159,7 @@ def _status(head: FeedHead) -> FeedStatus:
         "catching_up": head.catching_up,
         "updated_at": head.updated_at.isoformat() if head.updated_at else None,
         "stalled_at": head.stalled_at.isoformat() if head.stalled_at else None,
+        "failing_connectors": head.failing_connectors,
     }
 
 

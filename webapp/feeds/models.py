@@ -156,6 +156,10 @@ class ConnectorQuerySet(models.QuerySet["Connector"]):
     def visible_to(self, user: AnyUser) -> ConnectorQuerySet:
         return self.filter(feed__in=Feed.objects.visible_to(user))
 
+    def failing(self) -> ConnectorQuerySet:
+        """Those that keep failing."""
+        return self.filter(enabled=True).exclude(failing_since=None)
+
     def with_editable(self, user: AnyUser) -> ConnectorQuerySet:
         return self.annotate(editable=models.Exists(Feed.objects.editable_by(user).filter(pk=models.OuterRef("feed"))))
 
@@ -188,6 +192,7 @@ class Connector(models.Model):
     state = models.CharField(max_length=10, choices=ConnectorState.choices, default=ConnectorState.STOPPED, editable=False)
     rate = models.FloatField(default=0.0, editable=False, help_text="Messages a second, lately.")
     failures = models.PositiveIntegerField(default=0, editable=False, help_text="Since it last ran well.")
+    failing_since = models.DateTimeField(null=True, editable=False, help_text="Since when it has kept failing, as an event said; null: it does not.")
     last_error = models.TextField(blank=True, editable=False)
     last_error_at = models.DateTimeField(null=True, editable=False)
     last_message_at = models.DateTimeField(null=True, editable=False)

@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from webapp.accounts.permissions import AnyUser
 from webapp.config.wording import translated
-from webapp.feeds.models import DeadLetter, Feed, Region, Upload, UploadState
+from webapp.feeds.models import Connector, DeadLetter, Feed, Region, Upload, UploadState
 
 Box = tuple[float, float, float, float]
 """Least x, least y, greatest x, greatest y."""
@@ -76,6 +76,11 @@ class FeedHeadRow(TypedDict):
     catching_up: dict[str, Any]
     updated_at: datetime | None
     job: str | None
+
+
+def failing_connectors(feed: Feed) -> list[str]:
+    """The names of the feed's connectors that keep failing."""
+    return list(Connector.objects.failing().filter(feed=feed).order_by("name").values_list("name", flat=True))
 
 
 def feed_events(feed: Feed, limit: int = 20) -> list[FeedEvent]:

@@ -83,11 +83,13 @@ class JobEvent(models.Model):
         STALLED = "stalled", "Stalled"
         RESUMED = "resumed", "Resumed"
         UNREADABLE = "unreadable", "File not read"
+        CONNECTOR_FAILED = "connector_failed", "Connector keeps failing"
+        CONNECTOR_RUNS = "connector_runs", "Connector runs again"
 
     job = models.ForeignKey(Job, models.CASCADE, related_name="events")
     feed = models.ForeignKey("feeds.Feed", models.CASCADE, null=True, related_name="events", help_text="The one feed that it is about.")
     at = models.DateTimeField(default=timezone.now)
-    kind = models.CharField(max_length=10, choices=Kind.choices)
+    kind = models.CharField(max_length=20, choices=Kind.choices)
     text = models.TextField()
 
     class Meta:

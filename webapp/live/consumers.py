@@ -49,6 +49,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
 
     ENDED = frames.NOT_LOGGED_IN
     SHOWS_ALERTS = True
+    SHOWS_CONNECTORS = True
     UNKNOWN_READER = ("not-logged-in", Message("Log in, or send Authorization: Bearer <token> with a valid token that has the scope read."))
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -179,8 +180,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         subscription = Subscription(allowed.feed_id, allowed.feed, frame.queries, allowed.queries, frame.bbox)
         self.subscriptions[frame.feed] = subscription
         await self._start(subscription, frame)
-        status = await database_sync_to_async(selectors.status)(feed_id=subscription.feed_id)
-        await self._send(frames.status(subscription.feed, status))
+        await self._send_status(subscription, await database_sync_to_async(selectors.status)(feed_id=subscription.feed_id))
 
     async def _start(self, subscription: Subscription, frame: Subscribe) -> None:
         """Resumes after the reader's number if it can, else sends a snapshot."""
@@ -256,9 +256,12 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         if subscription is None or subscription.stalled:
             return
         status = cast(FeedStatus, {name: value for name, value in message.items() if name not in ("type", "feed")})
-        await self._send(frames.status(subscription.feed, status))
+        await self._send_status(subscription, status)
         if subscription.lacks(status.get("outbox_seq", 0)):
             await self._catch_up(subscription)
+
+    async def _send_status(self, subscription: Subscription, status: FeedStatus) -> None:
+        await self._send(frames.status(subscription.feed, status if self.SHOWS_CONNECTORS else {**status, "failing_connectors": []}))
 
     async def access_changed(self, message: dict[str, Any]) -> None:
         self.look.set()
@@ -362,10 +365,11 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
 
 class SharedConsumer(LiveConsumer):
     """The socket of a link to a live view: positions and answers of one feed, without alerts, which
-    name people. Ends with the link."""
+    name people, and names of connectors. Ends with the link."""
 
     ENDED = frames.NOT_PERMITTED
     SHOWS_ALERTS = False
+    SHOWS_CONNECTORS = False
     UNKNOWN_READER = ("not-permitted", Message("This link has expired or was revoked."))
 
     async def _reader(self) -> Hashable | None:

@@ -28,8 +28,8 @@ class Sink(Protocol):
     """A place outside that was opened. One thread uses it."""
 
     def write(self, records: Sequence[Keyed]) -> None:
-        """Returns when the other side has all of them, in their order. Raises Away and OSError;
-        then all are written again, later."""
+        """Returns when the other side has all of them, in their order. Raises SourceUnavailable and
+        OSError; then all are written again, later."""
 
     def description(self) -> str:
         """A sentence about the other side, for the user who sets it up."""

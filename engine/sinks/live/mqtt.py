@@ -17,7 +17,7 @@ from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 
 from engine.sinks.live import WANTED, Keyed, SinkKind
 from engine.sources.live import HOST, Field, FieldType, Network, Settings, SourceUnavailable
-from engine.sources.live.mqtt import ACCESS, CONNECT_S, KEEP_ALIVE_S, PORT, VERSION, NetworkClient, secure
+from engine.sources.live.mqtt import ACCESS, CONNECT_S, KEEP_ALIVE_S, PORT, VERSION, NetworkClient, refused_for, secure
 
 TAKEN_S = 30.0
 """How long the broker may take to acknowledge a batch."""
@@ -30,7 +30,7 @@ class MqttSink:
 
     def __init__(self, settings: Settings, network: Network, identity: str) -> None:
         self._topic, self._keeps = settings["topic"].strip(), settings["retained"]
-        self._problem = ""
+        self._problem, self._about = "", tuple[str, ...]()
         self._ready = threading.Event()
         is_5 = settings["version"] == "5"
         self._client = NetworkClient(
@@ -54,11 +54,11 @@ class MqttSink:
             self._problem = self._problem or "The broker did not answer."
         if self._problem:
             self.close()
-            raise SourceUnavailable(self._problem)
+            raise SourceUnavailable(self._problem, *self._about)
 
     def _connected(self, client: Any, data: Any, flags: Any, reason: Any, properties: Any) -> None:
         if reason.is_failure:
-            self._problem = f"The broker refuses the connection: {reason}"
+            self._problem, self._about = f"The broker refuses the connection: {reason}", refused_for(reason)
         self._ready.set()
 
     def _disconnected(self, client: Any, data: Any, flags: Any, reason: Any, properties: Any) -> None:

@@ -67,7 +67,7 @@ def open_bytes(path: Path) -> BinaryIO:
 
 
 def head_of(path: Path) -> bytes:
-    """The first unpacked bytes of a file. Raises Unreadable."""
+    """The first unpacked bytes of a file. Raises UnreadableFile."""
     try:
         with open_bytes(path) as stream:
             head = stream.read(HEAD_BYTES)
@@ -79,7 +79,7 @@ def head_of(path: Path) -> bytes:
 
 
 def read_chunks(path: Path, layout: Layout) -> Iterator[Chunk]:
-    """The rows of a file in its order. Raises Unreadable; rows before the fault have been
+    """The rows of a file in its order. Raises UnreadableFile; rows before the fault have been
     yielded."""
     # Each reader imports its libraries.
     if layout.kind in (FileFormat.PARQUET, FileFormat.ARROW, FileFormat.EXCEL):

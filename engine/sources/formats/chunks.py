@@ -90,7 +90,7 @@ MOST_COLUMNS = 500
 
 def table_of(records: Sequence[dict[str, Any]]) -> pa.Table:
     """Records as a table: objects within them as columns `outer.inner`, mixed columns as text.
-    Raises Unreadable for too many columns."""
+    Raises UnreadableFile for too many columns."""
     flat = [record if not any(isinstance(value, dict) for value in record.values()) else flattened(record) for record in records]
     names = dict.fromkeys(name for record in flat for name in record)
     if len(names) > MOST_COLUMNS:

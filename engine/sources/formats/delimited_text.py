@@ -128,7 +128,7 @@ def _is_number(cell: str) -> bool:
 
 
 def read_delimited_text(stream: BinaryIO, layout: Layout) -> Iterator[Chunk]:
-    """All columns as text, empty cells null. Raises Unreadable."""
+    """All columns as text, empty cells null. Raises UnreadableFile."""
     pieces = blocks(_as_utf8(stream, layout.encoding))
     rest, line = next(pieces, b"").removeprefix(UTF8_MARK), 1
     first, _, behind = rest.partition(b"\n")
@@ -149,7 +149,7 @@ def read_delimited_text(stream: BinaryIO, layout: Layout) -> Iterator[Chunk]:
 
 def column_names(header: list[str]) -> list[str]:
     """Each column's name: `column 3` where there is none, `name 2` for a second of its name.
-    Raises Unreadable for too many."""
+    Raises UnreadableFile for too many."""
     if len(header) > MOST_COLUMNS:
         raise UnreadableFile(Message("The file has more than {most} columns.", most=MOST_COLUMNS))
     names: list[str] = []

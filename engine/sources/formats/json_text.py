@@ -21,7 +21,7 @@ Records = Iterator[tuple[int, dict[str, Any] | InvalidLine]]
 
 
 def read_json(stream: BinaryIO) -> Iterator[Chunk]:
-    """Records in the file's order. Raises Unreadable."""
+    """Records in the file's order. Raises UnreadableFile."""
     first = stream.readline(LINE_BYTES + 1)
     while first and not first.strip(b"\xef\xbb\xbf \t\r\n"):
         first = stream.readline(LINE_BYTES + 1)

@@ -34,7 +34,7 @@ YEARS = (-62_135_596_800, 253_402_300_799)
 
 
 def read_parquet(path: Path, layout: Layout) -> Iterator[Chunk]:
-    """Row groups as they are needed. Raises Unreadable."""
+    """Row groups as they are needed. Raises UnreadableFile."""
     try:
         with pq.ParquetFile(path, pre_buffer=False, buffer_size=BUFFER_BYTES) as file:
             yield from _numbered(file.iter_batches(CHUNK_ROWS, use_threads=False))
@@ -45,7 +45,7 @@ def read_parquet(path: Path, layout: Layout) -> Iterator[Chunk]:
 
 
 def read_arrow(path: Path, layout: Layout) -> Iterator[Chunk]:
-    """Record batches in their order. Raises Unreadable."""
+    """Record batches in their order. Raises UnreadableFile."""
     try:
         with path.open("rb") as raw:
             # A record batch may be as large as the file: of a mapped file only the rows that
@@ -167,7 +167,7 @@ def _as_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def read_excel(path: Path, layout: Layout) -> Iterator[Chunk]:
     """The rows of a sheet, the first with rows unless one is named, below its line of
-    names. Raises Unreadable."""
+    names. Raises UnreadableFile."""
     import openpyxl
 
     _check_archive(path)

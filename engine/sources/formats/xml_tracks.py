@@ -20,13 +20,13 @@ TIMELESS = ("LineString", "Polygon", "Model")
 
 
 def read_gpx(stream: BinaryIO) -> Iterator[Chunk]:
-    """A row for each point of tracks and for each waypoint. Raises Unreadable."""
+    """A row for each point of tracks and for each waypoint. Raises UnreadableFile."""
     yield from chunks_of(enumerate(_elements(stream, _Gpx()), 1))
 
 
 def read_kml(stream: BinaryIO) -> Iterator[Chunk]:
     """A row for each moment of a gx:Track and for each point with a time
-    stamp. Raises Unreadable."""
+    stamp. Raises UnreadableFile."""
     yield from chunks_of(enumerate(_elements(stream, _Kml()), 1))
 
 

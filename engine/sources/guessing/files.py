@@ -28,7 +28,7 @@ LOOKED_THROUGH_BYTES = 64_000_000
 
 def inspect(path: Path, name: str, chosen: Mapping[str, Any]) -> dict[str, Any]:
     """The content of the file, read as `chosen` says and otherwise as guessed.
-    Raises Unreadable, Refused."""
+    Raises UnreadableFile, Refused."""
     reading_of(chosen)
     layout = _layout(path, name, chosen)
     raw, lines, broken = _sample(read_chunks(path, layout))

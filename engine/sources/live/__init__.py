@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Protocol
 
@@ -30,7 +30,15 @@ Settings = Mapping[str, Any]
 
 class SourceUnavailable(Exception):
     """The other side cannot be reached, refuses the connection, or closed it: retried later. The
-    text is for the user who set up the connector."""
+    text is for the user who set up the connector.
+
+    `about`: the settings to which this may be due; the first one that the kind has is marked when
+    the connector is tested.
+    """
+
+    def __init__(self, text: str = "", *about: str) -> None:
+        super().__init__(text)
+        self.about = about
 
 
 @dataclass(frozen=True)
@@ -55,7 +63,7 @@ class Source(Protocol):
 
     def batches(self, offset: Any) -> Iterator[Batch]:
         """From `offset` on (null: from now, or from what the other side kept), one at least every
-        LINGER_S or so. Raises Away and OSError."""
+        LINGER_S or so. Raises SourceUnavailable and OSError."""
 
     def acknowledge(self, offset: Any) -> None:
         """Everything up to the batch with this offset is stored: the other side may delete it."""
@@ -68,14 +76,14 @@ class Network(Protocol):
     """Network access: decides which addresses may be reached."""
 
     def address(self, host: str, port: int) -> str:
-        """The numeric address to connect to for `host`. Raises Away if it may not be reached,
-        OSError if there is none."""
+        """The numeric address to connect to for `host`. Raises SourceUnavailable if it may not be
+        reached, OSError if there is none."""
 
     def connect(self, host: str, port: int) -> socket.socket:
-        """A connection to the checked address. Raises Away, OSError."""
+        """A connection to the checked address. Raises SourceUnavailable, OSError."""
 
     def listen(self, port: int, *, datagrams: bool = False) -> socket.socket:
-        """A socket that others send to. Raises Away, OSError."""
+        """A socket that others send to. Raises SourceUnavailable, OSError."""
 
 
 class FieldType(StrEnum):
@@ -96,8 +104,9 @@ class Field:
     """A setting of a connector. `least` and `most` bound an integer; a secret is stored
     encrypted and never shown again.
 
-    `directs`: it says where secrets are sent, or how they are protected on the way: a user who
-    changes it types them in again. A kind that marks none is taken to mean all. `when`: a choice or
+    `listens`: a port that others send to, one of those that the operator named. `directs`: it says
+    where secrets are sent, or how they are protected on the way: a user who changes it types them
+    in again. A kind that marks none is taken to mean all. `when`: a choice or
     box of the same form, and the values of it with which this field means something.
     """
 
@@ -111,10 +120,12 @@ class Field:
     least: int = 0
     most: int = 2**31
     directs: bool = False
+    listens: bool = False
     when: tuple[str, tuple[str | bool, ...]] | None = None
 
 
 PORT = Field("port", "Port", FieldType.INTEGER, 0, required=True, least=1, most=65_535, directs=True)
+LISTENING_PORT = replace(PORT, listens=True)
 HOST = Field("host", "Host", required=True, hint="A name or an address.", directs=True)
 
 

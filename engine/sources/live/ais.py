@@ -10,7 +10,7 @@ from typing import Any
 
 from engine.sources.formats import InvalidLine
 from engine.sources.formats.nmea import COLUMNS, LINE_BYTES, MessageMerger, Messages
-from engine.sources.live import HOST, PORT, RECEIVED, Batch, Field, FieldType, Network, Record, Settings, SourceKind
+from engine.sources.live import HOST, LISTENING_PORT, PORT, RECEIVED, Batch, Field, FieldType, Network, Record, Settings, SourceKind
 from engine.sources.live.arrivals import Arrivals, Lines, ReceivedBytes
 
 PEERS_KEPT = 256
@@ -99,11 +99,11 @@ def open_datagrams(settings: Settings, network: Network, identity: str) -> AisSo
 
 KINDS = (
     SourceKind("ais-tcp", "AIS from a receiver (TCP)", (HOST, PORT, MERGE), LOST, open_client, READING, COLUMNS),
-    SourceKind("ais-tcp-server", "AIS: receivers connect to Vedette (TCP)", (PORT, MERGE), LOST, open_server, READING, COLUMNS),
+    SourceKind("ais-tcp-server", "AIS: receivers connect to Vedette (TCP)", (LISTENING_PORT, MERGE), LOST, open_server, READING, COLUMNS),
     SourceKind(
         "ais-udp",
         "AIS: receivers send to Vedette (UDP)",
-        (PORT, MERGE),
+        (LISTENING_PORT, MERGE),
         f"{LOST} Datagrams that come faster than they are read are lost too.",
         open_datagrams,
         READING,

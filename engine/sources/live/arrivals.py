@@ -76,8 +76,8 @@ class Arrivals:
         self._start(receiver, self._receive, receiver)
 
     def taken(self) -> Iterator[list[ReceivedBytes]]:
-        """Yields what arrived within LINGER_S, repeatedly. Raises Away when the peer has
-        ended and all of it was taken."""
+        """Yields what arrived within LINGER_S, repeatedly. Raises SourceUnavailable when the peer
+        has ended and all of it was taken."""
         while True:
             parts = self._some()
             if not parts and self.failure is not None and self._queue.empty():

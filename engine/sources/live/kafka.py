@@ -150,7 +150,8 @@ class ClientErrors:
 
 
 def client_settings(settings: Settings, network: Network, problems: ClientErrors) -> dict[str, Any]:
-    """The settings of consumers and producers. Raises Away for brokers that may not be reached."""
+    """The settings of consumers and producers. Raises SourceUnavailable for
+    brokers that may not be reached."""
     for host, port in addresses(settings["servers"]):
         network.address(host, port)
     options: dict[str, Any] = {
@@ -169,18 +170,19 @@ def client_settings(settings: Settings, network: Network, problems: ClientErrors
 
 
 def partitions_of(client: Consumer | Producer, topic: str, network: Network) -> list[int]:
-    """The partitions that a topic has now. Raises Away."""
+    """The partitions that a topic has now. Raises SourceUnavailable."""
     try:
         listed = client.list_topics(topic, ANSWER_S)
     except KafkaException as error:
-        raise SourceUnavailable(Message("The brokers do not answer: {error}", error=reason(error))) from error
+        raise SourceUnavailable(Message("The brokers do not answer: {error}", error=reason(error)), "servers") from error
     # Brokers advertise further addresses, which are checked like those that users type.
     for broker in listed.brokers.values():
         network.address(broker.host, broker.port)
     metadata = listed.topics[topic]
     if metadata.error is not None or not metadata.partitions:
         raise SourceUnavailable(
-            Message("The topic {topic} cannot be used: {why}", topic=topic, why=metadata.error.str() if metadata.error else "it has no partitions")
+            Message("The topic {topic} cannot be used: {why}", topic=topic, why=metadata.error.str() if metadata.error else "it has no partitions"),
+            "topic",
         )
     return sorted(metadata.partitions)
 

@@ -163,7 +163,7 @@ class NetworkClient(paho.Client):
 
 
 def secure(client: paho.Client, settings: Settings) -> None:
-    """Log-in and encryption as the settings of `ACCESS` say. Raises Away."""
+    """Log-in and encryption as the settings of `ACCESS` say. Raises SourceUnavailable."""
     if settings["user"]:
         client.username_pw_set(settings["user"], settings["password"] or None)
     if settings["tls"]:
@@ -172,8 +172,13 @@ def secure(client: paho.Client, settings: Settings) -> None:
             try:
                 context.load_verify_locations(cadata=settings["ca"])
             except ssl.SSLError as error:
-                raise SourceUnavailable(Message("The certificate of the authority cannot be read: {error}", error=error)) from error
+                raise SourceUnavailable(Message("The certificate of the authority cannot be read: {error}", error=error), "ca") from error
         client.tls_set_context(context)
+
+
+def refused_for(reason: Any) -> tuple[str, ...]:
+    """The setting because of which a broker refuses the connection, if its reason says that."""
+    return {"Bad user name or password": ("user",), "Not authorized": ("user",), "Client identifier not valid": ("client_id",)}.get(str(reason), ())
 
 
 class _Client(NetworkClient):
@@ -221,6 +226,7 @@ class MqttSource:
         self._waiting: deque[_Message] = deque()
         self._waiting_bytes, self._counting = 0, threading.Lock()
         self._problem: str | None = None
+        self._about: tuple[str, ...] = ()
         self._over = threading.Event()
         self._ready = threading.Event()
         self._stored: OrderedDict[str, int] = OrderedDict()
@@ -267,13 +273,13 @@ class MqttSource:
         if not self._ready.wait(CONNECT_S) and self._problem is None:
             self._problem = "The broker did not answer."
         if self._problem is not None:
-            problem = self._problem
+            problem, about = self._problem, self._about
             self.close()
-            raise SourceUnavailable(problem)
+            raise SourceUnavailable(problem, *about)
 
     def _connected(self, client: Any, data: Any, flags: Any, reason: Any, properties: Any) -> None:
         if reason.is_failure:
-            self._problem = f"The broker refuses the connection: {reason}"
+            self._problem, self._about = f"The broker refuses the connection: {reason}", refused_for(reason)
             self._ready.set()
             return
         quality = int(self._settings["quality"])
@@ -287,7 +293,7 @@ class MqttSource:
     def _subscribed(self, client: Any, data: Any, mid: int, reasons: Any, properties: Any) -> None:
         failed = [str(one) for one in reasons if one.is_failure]
         if failed:
-            self._problem = f"The broker refuses the subscription: {failed[0]}"
+            self._problem, self._about = f"The broker refuses the subscription: {failed[0]}", ("topic",)
         self._ready.set()
 
     def _disconnected(self, client: Any, data: Any, flags: Any, reason: Any, properties: Any) -> None:

@@ -40,6 +40,7 @@ KNOWN = 20_000
 """Records of a response that are recognised in the next; of a larger response
 all are delivered each time."""
 OK, MOVED = 200, 300
+NOT_PERMITTED = (401, 403)
 Read = Callable[[bytes], Iterator[Record | InvalidLine]]
 """The records of an answer. Raises ValueError, TypeError, RecursionError."""
 
@@ -133,18 +134,19 @@ class PollingSource:
                 connection.request("GET", path, headers=headers)
                 response = connection.getresponse()
                 if response.status >= MOVED or response.status < OK:
-                    raise SourceUnavailable(Message("The address answers {status} {reason}.", status=response.status, reason=response.reason))
+                    problem = Message("The address answers {status} {reason}.", status=response.status, reason=response.reason)
+                    raise SourceUnavailable(problem, "authorization" if response.status in NOT_PERMITTED else "url")
                 return _read(response)
         except http.client.HTTPException as error:
-            raise SourceUnavailable(Message("The address does not speak HTTP: {error}", error=type(error).__name__)) from error
+            raise SourceUnavailable(Message("The address does not speak HTTP: {error}", error=type(error).__name__), "url") from error
         finally:
             connection.close()
 
 
 @contextmanager
 def _answering_within(seconds: float, connection: _Pinned) -> Iterator[None]:
-    """Raises Away when it takes longer altogether: a server that sends a byte now and then
-    must not block it forever."""
+    """Raises SourceUnavailable when it takes longer altogether: a server that sends a byte now and
+    then must not block it forever."""
     late = threading.Event()
 
     def give_up() -> None:
@@ -262,7 +264,7 @@ class WebSocketSource:
         except (WebSocketException, TimeoutError) as error:
             self._open.close()
             plain.close()
-            raise SourceUnavailable(Message("The server does not accept a WebSocket connection: {error}", error=error)) from error
+            raise SourceUnavailable(Message("The server does not accept a WebSocket connection: {error}", error=error), "url") from error
 
     def batches(self, offset: Any) -> Iterator[Batch]:
         settings = self._settings

@@ -3,11 +3,11 @@
  */
 
 import type { ConnectionState } from "../live/socket";
-import { t } from "../lib/texts";
+import { t, tn } from "../lib/texts";
 import { formatRough } from "../lib/time";
 
 export type ConnectionStatus =
-  "past" | "live" | "behind" | "ended" | "empty" | "down" | "silent" | "loading" | Exclude<ConnectionState, "open">;
+  "past" | "live" | "behind" | "ended" | "empty" | "down" | "failing" | "silent" | "loading" | Exclude<ConnectionState, "open">;
 
 export interface Known {
   connection: ConnectionState;
@@ -26,6 +26,8 @@ export interface Known {
   restMs: number | null;
   /** Rows wait, and have for a while. */
   isStalled: boolean;
+  /** A connector of the feed keeps failing. */
+  isFailing: boolean;
 }
 
 /** How long beyond the feed's lateness before it counts as behind. */
@@ -54,6 +56,7 @@ export function connectionStatus(known: Known): ConnectionStatus {
   if (known.silentMs > SILENT_MS) return "silent";
   if (!isWorking(known.job)) return "down";
   if (known.isStalled) return "behind";
+  if (known.isFailing) return "failing";
   if (known.restMs === null) return "empty";
   if (known.restMs > QUIET_MS) return "ended";
   return known.lagMs !== null && known.lagMs > known.latenessMs + BEHIND_MS ? "behind" : "live";
@@ -73,5 +76,11 @@ export const UNCONNECTED: Record<"connecting" | "reconnecting" | "refused", Word
   },
   refused: { text: t("Logged out"), title: t("Log in again to continue") },
 };
+
+/** Connectors that keep failing, in the page's bar, and what that means. */
+export const failingWords = (names: readonly string[]): Words => ({
+  text: tn("Connector fails", "{count} connectors fail", names.length),
+  title: t("Rows or answers may be missing, because connectors keep failing: {names}. See Feeds.", { names: names.join(", ") }),
+});
 
 export const silentText = (silentMs: number): string => t("No news for {silentMs}", { silentMs: formatRough(silentMs) });

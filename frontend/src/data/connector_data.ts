@@ -65,6 +65,15 @@ export const STATES: Record<string, [string, string]> = {
   stopped: [t("Stopped"), ""],
 };
 
+/** A feed's connectors that keep failing. */
+export const failingSentence = (names: readonly string[]): string =>
+  tn(
+    "The connector {names} keeps failing: open Connectors to see why.",
+    "The connectors {names} keep failing: open Connectors to see why.",
+    names.length,
+    { names: names.join(", ") },
+  );
+
 /** The progress of a connector as text; `ago`: when it was last active. */
 export function counted(one: Connector, direction: "in" | "out", ago: string | null): string[] {
   const rate = formatNumber(Math.round(one.rate * 10) / 10);

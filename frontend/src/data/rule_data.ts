@@ -24,6 +24,8 @@ export const rule = record({
   teams: list(id),
   people: list(string),
   shifts: otherwise(list(id), []),
+  /** Why it reaches nobody; empty if it reaches someone, or for readers who may not change it. */
+  warning: otherwise(string, ""),
   editable: otherwise(boolean, false),
 });
 export type Rule = ReturnType<typeof rule>;
@@ -37,13 +39,16 @@ const route = record({
   alerts: list(record({ id, query_name: string, entities: list(string), severity })),
 });
 /**
- * Only the newest `alerts` of the `opened` ones were evaluated; `matched`: by a rule tried alone.
+ * Only the newest `alerts` of the `opened` ones were evaluated. Of a rule tried alone, `matched`:
+ * that it matches, `reached`: of these, that reach someone; `warning`: why the rule reaches nobody.
  */
 export const dryRun = record({
   opened: integer,
   alerts: integer,
   unreached: integer,
   matched: otherwise(nullable(integer), null),
+  reached: otherwise(nullable(integer), null),
+  warning: otherwise(string, ""),
   results: list(route),
 });
 export type DryRun = ReturnType<typeof dryRun>;

@@ -326,6 +326,8 @@ export type FeedStatus = Feed & {
   editable: boolean;
   damage: string | null;
   events: Happened[];
+  /** The names of connectors that keep failing. */
+  failing_connectors: string[];
   ahead: number | null;
   retention_hours: number;
   team: TeamName | null;
@@ -340,6 +342,7 @@ export const feedStatus: Parser<FeedStatus> = (value, path = "") => ({
     editable: otherwise(boolean, true),
     damage: nullable(string),
     events: otherwise(list(happened), []),
+    failing_connectors: otherwise(list(string), []),
     ahead: nullable(number),
     retention_hours: otherwise(integer, 72),
     team: otherwise(nullable(teamName), null),

@@ -109,6 +109,8 @@ export const JOB_EVENTS: Record<string, string> = {
   stalled: t("Stalled"),
   resumed: t("Resumed"),
   unreadable: t("File not read"),
+  connector_failed: t("Connector keeps failing"),
+  connector_runs: t("Connector runs again"),
 };
 
 export function familyName(family: string): string {

@@ -43,6 +43,8 @@ export interface StatusFrame {
   /** When the newest rows were processed, by the wall clock; null before any. */
   updated_at: number | null;
   stalled_at: number | null;
+  /** The names of connectors of the feed that keep failing. */
+  failing_connectors: string[];
 }
 export interface ResyncFrame {
   type: "resync";
@@ -92,6 +94,7 @@ export const FRAMES: { [T in Frame["type"]]: Parser<FrameOf<T>> } = {
     job: anything,
     updated_at: nullable(moment),
     stalled_at: nullable(moment),
+    failing_connectors: otherwise(list(string), []),
   }),
   resync: record({ type: is("resync"), feed: string }),
   error: record({ type: is("error"), code: (value) => String(value), message: otherwise(string, "") }),

@@ -328,7 +328,7 @@ function liveSocket(): LiveSocket {
     },
     onFrame: (frame) => {
       connection.heard();
-      if (frame.type === "status") connection.setJob(frame.feed, frame.job);
+      if (frame.type === "status") connection.setStatus(frame);
       if (frame.type === "resync") {
         last.delete(frame.feed);
         subscribe(frame.feed);

@@ -13,8 +13,10 @@ import { showFaults } from "../views/faults_view";
 import { openConnectors } from "../views/connectors/list_view";
 import { openFeedSettings } from "../views/feed_form_view";
 import { fail, openShell, pageFrame, toast } from "../views/shell_view";
+import { warningNotice } from "../views/warning_view";
 import { samplesView } from "../views/wizard/samples_view";
 import { formatCompact, t } from "../lib/texts";
+import { failingSentence } from "../data/connector_data";
 
 const EVERY_MS = 3000;
 /**
@@ -295,7 +297,7 @@ function chart(
 function feedCard(first: FeedStatus): FeedCard {
   const series: Series = { t: [], rate: [], lag: [], batch: [] };
   const facts = h("div", { class: "counter-wrap" });
-  const notices = h("div", {});
+  const notices = h("div", { class: "stack" });
   const state = h("span", { class: "badge" });
   const chooser = h("div", { class: "job-choice" });
   const charts = h("div", { class: "charts" });
@@ -378,6 +380,7 @@ function feedCard(first: FeedStatus): FeedCard {
     replace(
       notices,
       row.damage === null ? null : h("p", { class: "notice notice-critical" }, icon("circle-alert"), h("span", {}, row.damage)),
+      row.failing_connectors.length === 0 ? null : warningNotice(failingSentence(row.failing_connectors)),
       row.events.length === 0 ? null : eventList(row.events.slice(0, 4)),
     );
     // The list stays open while the reader chooses.

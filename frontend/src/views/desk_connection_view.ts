@@ -2,7 +2,8 @@
 
 import { t } from "../lib/texts";
 import { h } from "../lib/dom";
-import { isWorking, SILENT_MS, silentText, UNCONNECTED } from "../data/connection_data";
+import { failingWords, isWorking, SILENT_MS, silentText, UNCONNECTED } from "../data/connection_data";
+import type { StatusFrame } from "../live/frames";
 import type { ConnectionState } from "../live/socket";
 
 const LOOK_EVERY_MS = 1_000;
@@ -14,6 +15,8 @@ export class DeskConnectionView {
   private heardAt = performance.now();
   /** Feeds whose job does not run: nothing opens alerts of theirs. */
   private readonly down = new Set<string>();
+  /** The names of connectors that keep failing, by feed. */
+  private readonly failing = new Map<string, readonly string[]>();
 
   /** `isWatching`: the socket follows a feed, of which the server sends the status every second. */
   constructor(
@@ -36,10 +39,11 @@ export class DeskConnectionView {
     this.show();
   }
 
-  /** The server sent the state of a feed's job. */
-  setJob(feed: string, job: unknown): void {
+  /** The server sent the state of a feed. */
+  setStatus({ feed, job, failing_connectors }: StatusFrame): void {
     if (isWorking(job)) this.down.delete(feed);
     else this.down.add(feed);
+    this.failing.set(feed, failing_connectors);
     this.show();
   }
 
@@ -58,8 +62,10 @@ export class DeskConnectionView {
   }
 
   private open(): [string, { text: string; title: string }] {
-    if (this.down.size === 0) return ["live", { text: t("Live"), title: t("Connected: new alerts appear as they are opened") }];
     const feeds = [...this.down].join(", ");
+    const failing = [...this.failing].flatMap(([feed, names]) => names.map((name) => `${name} (${feed})`));
+    if (this.down.size === 0 && failing.length > 0) return ["failing", failingWords(failing)];
+    if (this.down.size === 0) return ["live", { text: t("Live"), title: t("Connected: new alerts appear as they are opened") }];
     return ["down", { text: t("Job is down"), title: t("No new alerts of {feeds}: the job does not run.", { feeds }) }];
   }
 }

@@ -2,15 +2,19 @@
 
 import type { DryRun } from "../data/rule_data";
 import { h } from "../lib/dom";
+import { warningNotice } from "./warning_view";
 import { formatNumber, t, tn } from "../lib/texts";
 
 /** The targets of a dry run. */
 export function outcome(found: DryRun): HTMLElement {
-  if (found.alerts === 0) return h("p", { class: "muted" }, t("There was no alert in the last day."));
+  const warning = found.warning === "" ? null : warningNotice(found.warning);
+  if (found.alerts === 0)
+    return h("div", { class: "stack" }, h("p", { class: "muted" }, t("There was no alert in the last day.")), warning);
   return h(
     "div",
     { class: "stack dry-run" },
-    h("p", {}, `${lookedAt(found)}${reach(found)}`),
+    h("p", {}, `${lookedAt(found)}${found.matched === null ? reach(found) : ruleReach(found, found.matched)}`),
+    warning,
     ...found.results.map((one) =>
       h(
         "div",
@@ -49,13 +53,16 @@ function lookedAt(found: DryRun): string {
 }
 
 function reach(found: DryRun): string {
-  if (found.matched !== null && found.unreached > 0) return ruleReach(found.matched, found.results.length > 0);
   return found.unreached === 0 ? t("each reaches someone.") : tn("one reaches nobody.", "{count} reach nobody.", found.unreached);
 }
 
 /** A rule that matches nothing and one whose people have no channel are mended differently. */
-function ruleReach(matched: number, isSent: boolean): string {
+function ruleReach(found: DryRun, matched: number): string {
   if (matched === 0) return t("the rule matches none of them.");
+  if (found.unreached === 0) return t("each reaches someone.");
   const matches = tn("the rule matches one of them", "the rule matches {count} of them", matched);
-  return isSent ? `${matches}.` : t("{matches}, but it reaches nobody: whom it sends to has no channel that may carry them.", { matches });
+  if (found.results.length > 0 || found.warning !== "") return `${matches}.`;
+  return found.reached !== null && found.reached > 0
+    ? t("{matches}, and sends to channels that you do not see.", { matches })
+    : t("{matches}, but it reaches nobody: those to whom it sends may not see the query. Share it with their team.", { matches });
 }

@@ -9,6 +9,7 @@ import { confirmDanger, openDialog } from "./dialog_view";
 import { outcome } from "./dry_run_view";
 import { openRuleForm } from "./rule_form_view";
 import { fail } from "./shell_view";
+import { warningNotice } from "./warning_view";
 import { t } from "../lib/texts";
 
 export class RulesView {
@@ -67,6 +68,7 @@ export class RulesView {
         h("strong", {}, one.name),
         h("div", { class: "small muted" }, conditionWords(one)),
         h("div", { class: "small faint" }, t("To {one}", { one: targetWords(one, channels, teams, this.shifts) })),
+        one.warning === "" ? null : warningNotice(one.warning),
       ),
       one.editable ? button(t("Edit"), { kind: "button-quiet button-sm", onClick: () => void this.openForm(one) }) : null,
       one.editable ? button(t("Remove"), { kind: "button-quiet button-danger button-sm", onClick: () => void this.remove(one) }) : null,

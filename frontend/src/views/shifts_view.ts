@@ -8,6 +8,7 @@ import { formatMoment } from "../lib/time";
 import { confirmDanger, keepEntries, openDialog } from "./dialog_view";
 import { field, refusedIn } from "./form_parts";
 import { fail, toast } from "./shell_view";
+import { warningNotice } from "./warning_view";
 import { t } from "../lib/texts";
 
 export class ShiftsView {
@@ -75,7 +76,7 @@ export class ShiftsView {
               { class: "small faint" },
               t("Known until {knownuntil}", { knownuntil: formatMoment(row.known_until, "ms", this.me.time_zone) }),
             )
-          : h("div", { class: "badge badge-high" }, row.warning),
+          : warningNotice(row.warning),
         row.unknown.length > 0
           ? h("div", { class: "small faint" }, t("Not in your teams: {unknown}", { unknown: row.unknown.join(", ") }))
           : null,

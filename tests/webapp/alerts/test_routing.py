@@ -176,7 +176,7 @@ def test_a_dry_run_says_who_would_have_been_reached(query: Query, people: Simple
     record(query, *(crossing(query, "in", entity, 10) for entity in "abc"))
     Alert.objects.filter(entities=["c"]).update(opened_at=timezone.now() - timedelta(hours=30))
     assert client.get("/api/v1/routing-rules/dry-run").json() == {
-        "opened": 2, "alerts": 2, "unreached": 2, "matched": None, "results": [],
+        "opened": 2, "alerts": 2, "unreached": 2, "matched": None, "reached": None, "warning": "", "results": [],
     }  # fmt: skip
     tried = client.post("/api/v1/routing-rules/dry-run?hours=48", {"name": "new", "channels": [desk.pk]}, format="json").json()
     assert (tried["alerts"], tried["unreached"], [(one["channel"]["name"], one["rule"], one["count"]) for one in tried["results"]]) == (

@@ -180,6 +180,7 @@ def test_owners_are_warned_once_in_time_of_uncovered_days(
     people.owner.save()
     now, day = timezone.now(), timedelta(days=1)
     long = [(now + n * 7 * day, now + (n * 7 + 5) * day, "owner") for n in range(12)]
+    quiet(people.owner)
     shift = shift_save(user=people.owner, name="duty", calendar=calendar(*long))
 
     def said_at(moment: datetime) -> tuple[str, int]:
@@ -213,6 +214,7 @@ def test_the_mail_about_a_shift_is_in_its_owners_language(people: SimpleNamespac
     people.owner.email, people.owner.language = "owner@example.org", "de"
     people.owner.save()
     now = timezone.now()
+    quiet(people.owner)
     shift = shift_save(user=people.owner, name="duty", calendar=calendar((now, now + timedelta(days=2), "owner")))
     shifts_warn(now)
     shift.refresh_from_db()

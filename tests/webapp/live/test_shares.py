@@ -22,6 +22,7 @@ from tests.webapp.links import opened, page_of
 from tests.webapp.live.pages import page, publish, run, store
 from webapp.accounts.services import token_create
 from webapp.accounts.teams import member_remove
+from webapp.feeds.models import Connector
 from webapp.live.models import SharedView
 from webapp.live.shares import NewShare, share_create, share_revoke
 
@@ -145,6 +146,17 @@ async def test_the_socket_of_a_link_sends_answers_of_its_queries_and_no_alerts(w
         await reader.say(type="subscribe", feed="another-feed")
         assert (await reader.hear("error"))["code"] == "not-permitted"
         assert await reader.closed() == 4403
+
+
+async def test_a_link_does_not_name_the_feeds_connectors(world: SimpleNamespace) -> None:
+    await run(Connector.objects.create)(feed=world.feed, name="mast", kind="ais-tcp", failing_since=timezone.now())
+    new = await run(shared)(world)
+    async with page(None, **await run(socket_of)(new)) as reader:
+        await reader.say(type="subscribe")
+        assert (await reader.hear("status"))["failing_connectors"] == []
+    async with page(world.people.viewer) as reader:
+        await reader.say(type="subscribe", feed="yard")
+        assert (await reader.hear("status"))["failing_connectors"] == ["mast"]
 
 
 async def test_the_socket_closes_when_the_link_is_revoked(world: SimpleNamespace, passing_on: None) -> None:

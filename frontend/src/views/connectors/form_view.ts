@@ -6,7 +6,7 @@ import { settingsOf, shownFields, trial as trialParser, type Connector, type Con
 import { queryRow, type FeedStatus } from "../../lib/shapes";
 import { keepEntries, openDialog } from "../dialog_view";
 import { showFaults } from "../faults_view";
-import { field } from "../form_parts";
+import { field, goToFault } from "../form_parts";
 import { fail, toast } from "../shell_view";
 import { settingControl, type SettingControl } from "./setting_control";
 import { ReadingFields } from "./reading_fields";
@@ -77,7 +77,8 @@ export function openForm(feed: FeedStatus, kinds: readonly ConnectorKind[], curr
       ...rest.map((one) => h("p", { class: "notice notice-high", role: "alert" }, icon("triangle-alert"), h("span", {}, one.message))),
     );
     // The form is longer than the dialog.
-    (dialog.body.querySelector(".fault") ?? found).scrollIntoView({ block: "nearest" });
+    if (rest.length > 0) found.scrollIntoView({ block: "nearest" });
+    goToFault(dialog.body);
   };
   const test = button(t("Test"), {
     icon: "activity",

@@ -1,7 +1,7 @@
 /** The state of the live connection in the page's bar. */
 
 import { t } from "../../lib/texts";
-import { type ConnectionStatus, connectionStatus, silentText, UNCONNECTED } from "../../data/connection_data";
+import { type ConnectionStatus, connectionStatus, failingWords, silentText, UNCONNECTED } from "../../data/connection_data";
 import type { Feed } from "../../lib/shapes";
 import { h } from "../../lib/dom";
 import { formatAgo, formatMoment, formatRough, type Zone } from "../../lib/time";
@@ -9,7 +9,7 @@ import type { StatusFrame } from "../../live/frames";
 import type { ConnectionState } from "../../live/socket";
 
 const LOOK_EVERY_MS = 1_000;
-const TITLES: Record<Exclude<ConnectionStatus, "ended">, string> = {
+const TITLES: Record<Exclude<ConnectionStatus, "ended" | "failing">, string> = {
   past: t("The page shows the past; press to go back to live"),
   live: t("Connected: answers appear as they are found"),
   behind: t("Rows wait to be processed, or arrive later than they happened: see Feeds"),
@@ -35,6 +35,8 @@ export class ConnectionView {
   private rowsAt: number | null | undefined;
   /** Since when rows wait unprocessed. */
   private stalledAt: number | null = null;
+  /** The names of connectors that keep failing. */
+  private failing: readonly string[] = [];
   private heardAt = performance.now();
   private connection: ConnectionState = "connecting";
   private isLoaded = false;
@@ -56,6 +58,7 @@ export class ConnectionView {
     this.job = status.job;
     this.rowsAt = status.updated_at;
     this.stalledAt = status.stalled_at;
+    this.failing = status.failing_connectors;
     this.heardAt = performance.now();
     this.show();
   }
@@ -82,7 +85,7 @@ export class ConnectionView {
   private show(): void {
     const silentMs = performance.now() - this.heardAt;
     const now = Date.now();
-    const { connection, isLoaded, job, rowsAt, stalledAt, lag: lagMs } = this;
+    const { connection, isLoaded, job, rowsAt, stalledAt, failing, lag: lagMs } = this;
     const kind = connectionStatus({
       connection,
       isLoaded,
@@ -94,6 +97,7 @@ export class ConnectionView {
       // Until the first status the page does not know, and assumes the usual.
       restMs: rowsAt === undefined ? 0 : rowsAt === null ? null : now - rowsAt,
       isStalled: stalledAt !== null,
+      isFailing: failing.length > 0,
     });
     const texts: Record<ConnectionStatus, string> = {
       past: this.past ?? "",
@@ -102,6 +106,7 @@ export class ConnectionView {
       ended: t("Last row {ago}", { ago: formatAgo(rowsAt ?? now, now) }),
       empty: t("No rows yet"),
       down: t("Job is down"),
+      failing: failingWords(failing).text,
       silent: silentText(silentMs),
       connecting: UNCONNECTED.connecting.text,
       loading: t("Loading"),
@@ -109,9 +114,16 @@ export class ConnectionView {
       refused: UNCONNECTED.refused.text,
       forbidden: t("Not shared"),
     };
-    if (this.element.textContent === texts[kind] && this.element.classList.contains(`state-${kind}`)) return;
+    const title =
+      kind === "ended"
+        ? endedTitle(formatMoment(rowsAt ?? now, "ms", this.zone))
+        : kind === "failing"
+          ? failingWords(failing).title
+          : TITLES[kind];
+    const isShown = this.element.textContent === texts[kind] && this.element.classList.contains(`state-${kind}`);
+    if (isShown && this.element.title === title) return;
     this.element.className = `state state-${kind}`;
     this.element.textContent = texts[kind];
-    this.element.title = kind === "ended" ? endedTitle(formatMoment(rowsAt ?? now, "ms", this.zone)) : TITLES[kind];
+    this.element.title = title;
   }
 }

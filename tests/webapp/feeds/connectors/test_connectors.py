@@ -260,6 +260,47 @@ def test_faults_of_connectors_are_named(people: SimpleNamespace, sea: Feed, feed
     assert client_of(people.stranger).post("/api/v1/connectors/", trial).status_code == 400, "the feed is not there for other users"
 
 
+def test_a_port_that_connectors_may_not_listen_on_is_refused_when_it_is_saved(
+    people: SimpleNamespace, sea: Feed, client_of: Callable[..., APIClient], settings: Any
+) -> None:
+    client = client_of(people.operator)
+    settings.CONNECTOR_PORTS = ["10110-10119", "20000"]
+    made = [
+        client.post("/api/v1/connectors/", {"feed": "sea", "name": f"mast {port}", "kind": kind, "settings": {"port": port}, "enabled": False})
+        for kind, port in (("ais-udp", 10109), ("ais-tcp-server", 10120), ("ais-udp", 20000))
+    ]
+    assert [one.status_code for one in made] == [400, 400, 201]
+    ((fault,), _) = (one.json()["faults"] for one in made[:2])
+    assert fault["pointer"] == "/settings/port" and all(text in fault["message"] for text in ("10110-10119, 20000", "VEDETTE_CONNECTOR_PORTS"))
+    place = f"/api/v1/connectors/{made[2].json()['id']}/"
+    assert client.patch(place, {"settings": {"port": 80}}).json()["faults"][0]["pointer"] == "/settings/port"
+    settings.CONNECTOR_PORTS = []
+    assert "may not listen" in client.patch(place, {"settings": {"port": 20000}}).json()["faults"][0]["message"]
+    assert client.patch(place, {"enabled": False}).status_code == 200, "it can be switched off where its port is no longer allowed"
+    outside = {"feed": "sea", "name": "away", "kind": "ais-tcp", "settings": {"host": "8.8.8.8", "port": 80}, "enabled": False}
+    assert client.post("/api/v1/connectors/", outside).status_code == 201, "a port that is connected to is another matter"
+
+
+def test_a_failed_test_names_the_setting_that_it_is_due_to(
+    people: SimpleNamespace, sea: Feed, client_of: Callable[..., APIClient], settings: Any
+) -> None:
+    settings.CONNECTOR_PORTS = []
+    with receiver(POSITION) as port:
+        pass
+    away = {"host": "127.0.0.1", "port": port}
+    for kind, given, name in (
+        ("ais-tcp", away, "host"),
+        ("ais-udp", {"port": 10110}, "port"),
+        ("mqtt", {**away, "topic": "t"}, "host"),
+        ("mqtt", {**away, "topic": "t", "tls": True, "ca": "none"}, "ca"),
+        ("poll", {"url": f"http://127.0.0.1:{port}/"}, "url"),
+        ("websocket", {"url": f"ws://127.0.0.1:{port}/"}, "url"),
+        ("kafka", {"servers": "10.0.0.1:9092", "topic": "t"}, "servers"),
+    ):
+        answer = client_of(people.operator).post("/api/v1/connectors/trial", {"feed": "sea", "kind": kind, "settings": given})
+        assert [fault["pointer"] for fault in answer.json()["faults"]] == [f"/settings/{name}"], (kind, answer.json())
+
+
 def test_the_documented_connector_is_taken(people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
     feed_create(owner=people.owner, name="fleet", title="f", crs="geographic", team=people.harbour)
     (example,) = (block for block in re.findall(r"```json\n(.*?)```", (ROOT / "docs" / "connectors.md").read_text(), re.S) if '"kind"' in block)
@@ -268,7 +309,7 @@ def test_the_documented_connector_is_taken(people: SimpleNamespace, client_of: C
     assert made.status_code == 201, made.content
     assert "password" not in made.json()["settings"]
     tried = client.post("/api/v1/connectors/trial", json.loads(example), format="json")
-    assert tried.status_code == 400 and [fault["pointer"] for fault in tried.json()["faults"]] == [""], "its host is only an example"
+    assert tried.status_code == 400 and [fault["pointer"] for fault in tried.json()["faults"]] == ["/settings/host"], "it is only an example"
 
 
 def test_a_connector_whose_peer_is_away_waits_and_comes_back(sea: Feed) -> None:

@@ -1,0 +1,122 @@
+"""Why a rule reaches nobody: none of those to whom it sends has a channel that works."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Q
+from django.utils.translation import gettext, ngettext
+
+from webapp.accounts.models import Team, User
+from webapp.alerts.models import Channel, RoutingRule, Shift
+from webapp.alerts.routing import SETS, Terms, terms_of
+from webapp.alerts.selectors import channels_working
+from webapp.alerts.shifts import on_duty, shifts_at
+
+
+def rule_warnings(*, rules: Iterable[RoutingRule], user: User, now: datetime) -> dict[int, str]:
+    """Why each rule reaches nobody, for `user`; empty if it reaches someone, or if `user` may not
+    change it: only those who may are told whether others have channels."""
+    editable = RoutingRule.objects.editable_by(user).filter(pk__in=[rule.pk for rule in rules])
+    # Read again, with the choices that `user` may not see.
+    stored = [terms_of(rule) for rule in editable.select_related("owner").prefetch_related(*SETS)]
+    found = warnings_of(stored, user=user, now=now)
+    return {rule.pk: text for rule, text in zip(stored, found, strict=True) if rule.pk is not None}
+
+
+def warnings_of(rules: Sequence[Terms], *, user: User, now: datetime) -> list[str]:
+    """Why each rule reaches nobody; empty if it reaches someone. The number of statements does not
+    depend on that of the rules."""
+    if not rules:
+        return []
+    shifts = {shift.pk: shift for shift in shifts_at(Shift.objects.filter(pk__in=_all(rules, "shifts")), now)}
+    duty = {pk: {turn.person for turn in on_duty(shift)} for pk, shift in shifts.items()}
+    working = _working(rules, {person.pk for people in duty.values() for person in people})
+    silent = [rule for rule in rules if not _reaches(rule, working, duty)]
+    names = _Names(silent, user, shifts, duty) if silent else None
+    return [names.warning(rule) if names is not None and rule in silent else "" for rule in rules]
+
+
+def _all(rules: Iterable[Terms], kind: str) -> set[int]:
+    return {pk for rule in rules for pk in getattr(rule, kind)}
+
+
+def _working(rules: Sequence[Terms], on_call: set[int]) -> list[Channel]:
+    personal = Q(team=None, owner__in=_all(rules, "people") | on_call)
+    return list(channels_working().filter(Q(pk__in=_all(rules, "channels")) | Q(team__in=_all(rules, "teams")) | personal))
+
+
+def _reaches(rule: Terms, working: Iterable[Channel], duty: Mapping[int, set[User]]) -> bool:
+    on_call = {person.pk for shift in rule.shifts for person in duty.get(shift, ())}
+    return rule.owner.is_active and any(rule.goes_to(channel, on_call.__contains__) for channel in working)
+
+
+class _Names:
+    """What is said about rules that reach nobody; what `user` may not see has no name."""
+
+    def __init__(self, rules: Sequence[Terms], user: User, shifts: Mapping[int, Any], duty: Mapping[int, set[User]]) -> None:
+        self.shifts, self.duty = shifts, duty
+        self.people = User.objects.in_bulk(list(_all(rules, "people")))
+        self.channels = Channel.objects.select_related("owner").in_bulk(list(_all(rules, "channels")))
+        self.seen_channels = set(Channel.objects.visible_to(user).filter(pk__in=self.channels).values_list("pk", flat=True))
+        self.seen_shifts = set(Shift.objects.visible_to(user).filter(pk__in=shifts).values_list("pk", flat=True))
+        teams = Team.objects.all() if user.is_superuser else Team.objects.filter(memberships__user=user)
+        self.teams = teams.in_bulk(list(_all(rules, "teams")))
+
+    def warning(self, rule: Terms) -> str:
+        """The reasons, and the remedy."""
+        if not rule.owner.is_active:
+            reasons = [gettext("its owner %(name)s can no longer log in") % {"name": rule.owner.username}]
+            remedy = gettext("Make a rule like it, and remove this one.")
+        else:
+            reasons = [*self._about_people(rule), *self._about_teams(rule), *self._about_shifts(rule), *self._about_channels(rule)]
+            reasons = reasons or [gettext("those to whom it sent were removed")]
+            remedy = gettext("Add or mend a channel under Account, Channels (everyone adds their own), or let the rule send elsewhere.")
+        return gettext("Reaches nobody: %(why)s. %(remedy)s") % {"why": "; ".join(reasons), "remedy": remedy}
+
+    def _about_people(self, rule: Terms) -> list[str]:
+        people = [self.people[pk] for pk in rule.people if pk in self.people]
+        return _without_channel(person for person in people if person.is_active) + _gone(person for person in people if not person.is_active)
+
+    def _about_teams(self, rule: Terms) -> list[str]:
+        names = sorted(self.teams[pk].name for pk in rule.teams if pk in self.teams)
+        known = ngettext("the team %(names)s has no channel that works", "the teams %(names)s have no channel that works", len(names))
+        others = [gettext("a team of others has no channel that works")] if len(names) < len(rule.teams) else []
+        return [*([known % {"names": ", ".join(names)}] if names else []), *others]
+
+    def _about_shifts(self, rule: Terms) -> list[str]:
+        reasons = []
+        for shift in sorted(rule.shifts & self.seen_shifts):
+            people = _without_channel(self.duty[shift])
+            why = gettext("nobody is on call") if not people else people[0]
+            reasons.append(gettext("in the shift %(name)s, %(why)s") % {"name": self.shifts[shift].name, "why": why})
+        hidden = [gettext("a shift that you may not see reaches nobody")] if rule.shifts - self.seen_shifts else []
+        return reasons + hidden
+
+    def _about_channels(self, rule: Terms) -> list[str]:
+        hidden = [gettext("a channel that you may not see does not work")] if rule.channels - self.seen_channels else []
+        return [_state(self.channels[pk]) for pk in sorted(rule.channels & self.seen_channels)] + hidden
+
+
+def _without_channel(people: Iterable[User]) -> list[str]:
+    names = sorted(person.username for person in people)
+    text = ngettext("%(names)s has no channel that works", "%(names)s have no channel that works", len(names))
+    return [text % {"names": ", ".join(names)}] if names else []
+
+
+def _gone(people: Iterable[User]) -> list[str]:
+    names = sorted(person.username for person in people)
+    text = ngettext("%(names)s can no longer log in", "%(names)s can no longer log in", len(names))
+    return [text % {"names": ", ".join(names)}] if names else []
+
+
+def _state(channel: Channel) -> str:
+    if not channel.enabled:
+        text = gettext("the channel %(name)s is switched off")
+    elif not channel.owner.is_active:
+        text = gettext("the owner of the channel %(name)s can no longer log in")
+    else:
+        text = gettext("the channel %(name)s keeps failing")
+    return text % {"name": channel.name}

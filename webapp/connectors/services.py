@@ -17,8 +17,7 @@ from engine.model.feed import Crs
 from engine.model.messages import Message, message_of, untranslated
 from engine.sinks.live import SinkKind
 from engine.sinks.live.kinds import sink_kinds
-from engine.sources.formats import Broken, Layout, flattened, table_of
-from engine.sources.formats import Kind as FileKind
+from engine.sources.formats import FileFormat, InvalidLine, Layout, flattened, table_of
 from engine.sources.guessing.columns import guess
 from engine.sources.live import RECEIVED, Field, FieldType, Record, SourceKind, SourceUnavailable
 from engine.sources.live.kinds import source_kinds
@@ -306,8 +305,8 @@ def _description(kind: SinkKind, settings: Mapping[str, Any]) -> str:
         return sink.description()
 
 
-def _first_records(kind: SourceKind, settings: Mapping[str, Any]) -> list[Record | Broken]:
-    records: list[Record | Broken] = []
+def _first_records(kind: SourceKind, settings: Mapping[str, Any]) -> list[Record | InvalidLine]:
+    records: list[Record | InvalidLine] = []
     end = time.monotonic() + TRIAL_S
     last = None
     with closing(kind.open(settings, GuardedNetwork(), "")) as source:
@@ -320,9 +319,9 @@ def _first_records(kind: SourceKind, settings: Mapping[str, Any]) -> list[Record
     return records
 
 
-def _meaning(records: list[Record | Broken], reading: Mapping[str, Any], kind: SourceKind, feed: Feed) -> Meaning:
+def _meaning(records: list[Record | InvalidLine], reading: Mapping[str, Any], kind: SourceKind, feed: Feed) -> Meaning:
     """The rows that the records become by `reading`, or by a guess where it is not given."""
-    whole = [flattened(dict(one)) for one in records if not isinstance(one, Broken)]
+    whole = [flattened(dict(one)) for one in records if not isinstance(one, InvalidLine)]
     columns = list(dict.fromkeys(name for one in whole for name in one))[:200]
     engine_feed = feed.engine_feed()
     document = dict(reading) or (_likely(whole, columns, engine_feed) if kind.reading is None else {})
@@ -345,7 +344,7 @@ def _likely(whole: list[dict[str, Any]], columns: list[str], feed: Any) -> dict[
     if not whole or {"entity", "t"} <= set(columns):
         return {}
     table = table_of([{name: one.get(name) for name in columns if name != RECEIVED} for one in whole])
-    guessed = guess(table, Layout(FileKind.JSON), "stream", {}).to_json()
+    guessed = guess(table, Layout(FileFormat.JSON), "stream", {}).to_json()
     kept = {name: guessed[name] for name in ("entity", "time", "time_format", "x", "y", "event", "zone", "crs", "decimal")}
     if not kept["time"]:
         kept |= {"time": [RECEIVED], "time_format": "epoch_ms"}
@@ -356,8 +355,8 @@ def _likely(whole: list[dict[str, Any]], columns: list[str], feed: Any) -> dict[
     return {**kept, "attributes": attributes}
 
 
-def _shown(one: Record | Broken) -> dict[str, Any]:
-    if isinstance(one, Broken):
+def _shown(one: Record | InvalidLine) -> dict[str, Any]:
+    if isinstance(one, InvalidLine):
         return {"problem": translated(one.problem), "text": one.text}
     return {
         name: value if value is None or isinstance(value, bool | int | float) else str(value)[:200] for name, value in flattened(dict(one)).items()

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from engine.model.feed import Feed
+from engine.specification import check
 from tests.engine.runs import final_answers
 
 FEED = Feed.from_json({"name": "yard", "crs": "planar", "time": "ticks"})
@@ -28,3 +29,11 @@ def test_deadlines_fire_between_windows(window: int) -> None:
 
 def test_a_row_between_windows_does_not_count() -> None:
     assert runs_of(2, 5) == []
+
+
+@pytest.mark.parametrize(("origin", "same"), [("PT2S", 2000), ("-PT0.5S", -500), ("P1D", 86_400_000)])
+def test_the_origin_may_be_a_duration(origin: str, same: int) -> None:
+    feed = Feed.from_json({"name": "yard", "crs": "planar", "time": "ms"})
+    document = {"family": "calculus", "program": PROGRAM, "window": "PT9S", "step": "PT7S", "inputs": {"a": {"args": ["entity"]}}}
+    settings = [check({**document, "origin": one}, feed).settings for one in (origin, same)]
+    assert settings[0] == settings[1]

@@ -74,7 +74,7 @@ class WindowReplay:
             yield from self._up_to(decision)
 
     def _up_to(self, decision: Decision) -> Iterator[pa.Table]:
-        """The windows that were skipped before this one, as nothing changes in them, and this one."""
+        """The windows that were skipped before this one, where nothing changes, and this one."""
         settings = self._index.queries[0].windows.settings
         before, self._decided = self._decided, decision
         if before is not None:

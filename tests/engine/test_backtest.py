@@ -291,6 +291,15 @@ MARKS = {
 }  # fmt: skip
 
 
+def test_half_of_a_character_is_a_dead_letter(folder: Folder) -> None:
+    lines = ['{"entity": "\\ud800", "t": 1}', '{"entity": "a", "t": 2, "x": 1, "y": 1}']
+    folder.write("events.jsonl", "\n".join(lines) + "\n")
+    letters = folder.path / "dead.jsonl"
+    assert folder.run("--dead-letters", str(letters), events="events.jsonl") == 0
+    [letter] = [json.loads(line) for line in letters.read_text().splitlines()]
+    assert (letter["reason"], json.loads(letter["row"])) == ("wrong_type", {"entity": "\ud800", "t": 1})
+
+
 @pytest.mark.parametrize("batch_rows", ["1", "100"])
 def test_windows_in_which_nothing_changes_are_written_too(folder: Folder, batch_rows: str) -> None:
     program = "initiatedAt(busy(X)=true, T) :- happensAt(came(X), T)."

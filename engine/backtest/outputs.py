@@ -69,7 +69,7 @@ class DeadLetterFile:
         import pyarrow as pa
 
         rows = [letter.to_json() for letter in letters]
-        rows = [row | {"row": json.dumps(row["row"], ensure_ascii=False)} for row in rows]
+        rows = [row | {"row": _as_json(row["row"])} for row in rows]
         with self._lock:
             self._writer.write(pa.Table.from_pylist(rows, schema=self._schema))
 
@@ -78,6 +78,17 @@ class DeadLetterFile:
 
         if rows.num_rows:
             self.add(late_letters(rows, feed))
+
+
+def _as_json(row: object) -> str:
+    """A row as JSON text; one with half of a character (a lone surrogate) in escapes only, as it
+    was sent."""
+    try:
+        text = json.dumps(row, ensure_ascii=False)
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(row)
+    return text
 
 
 class WindowFile:

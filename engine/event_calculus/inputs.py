@@ -92,7 +92,7 @@ def _column(rows: pa.RecordBatch, name: str, symbols: Symbols, cache: dict[str, 
             column = rows.column(name)
             number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
             if number and not name.startswith("entity"):
-                cache[name] = np.asarray(pc.fill_null(column.cast(pa.float64()), float("nan")))
+                cache[name] = np.asarray(pc.fill_null(column.cast(pa.float64(), safe=False), float("nan")))
             else:
                 cache[name] = symbols.encode(column)
     return cache[name]
@@ -111,5 +111,5 @@ def _coordinate(rows: pa.RecordBatch, name: str, cache: dict[str, Column]) -> Co
     key = "#" + name
     if key not in cache:
         column = rows.column(name) if name in rows.schema.names else pa.nulls(rows.num_rows, pa.float64())
-        cache[key] = np.asarray(pc.fill_null(column.cast(pa.float64()), float("nan")))
+        cache[key] = np.asarray(pc.fill_null(column.cast(pa.float64(), safe=False), float("nan")))
     return cache[key]

@@ -8,6 +8,7 @@ batch, `finish` at the end, write the tables one after another.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -53,7 +54,7 @@ class WindowReplay:
         self._keyed = operator.keyed.initial(self._index)
         self._state: WindowState = operator.relational.initial(self._index)[0]
         self._dictionary = EntityDictionary()
-        self._last = -1
+        self._decided: WindowResult | None = None
 
     def take(self, rows: pa.RecordBatch) -> Iterator[pa.Table]:
         """The answers of the windows that end with these rows."""
@@ -64,13 +65,25 @@ class WindowReplay:
         compiled = self._index.queries[0]
         compiled.take(self._state, emitted)
         for decision in compiled.windows.advance(self._state):
-            yield self._table(decision)
+            yield from self._up_to(decision)
 
     def finish(self) -> Iterator[pa.Table]:
         """The answers of the remaining windows at the end of the input, up to the first query
         time >= the last row's t."""
         for decision in self._index.queries[0].windows.conclude(self._state, self._state.clock):
-            yield self._table(decision)
+            yield from self._up_to(decision)
+
+    def _up_to(self, decision: WindowResult) -> Iterator[pa.Table]:
+        """The windows that were skipped before this one, where nothing changes, and this one."""
+        settings = self._index.queries[0].windows.settings
+        before, self._decided = self._decided, decision
+        if before is not None:
+            for query_time in range(before.query_time + settings.step, decision.query_time, settings.step):
+                low = query_time - settings.window + 1
+                if not any((table.lists.e > low).any() for table in before.answers.values()):
+                    break
+                yield self._table(replace(before, query_time=query_time))
+        yield self._table(decision)
 
     def _table(self, decision: WindowResult) -> pa.Table:
         settings = self._index.queries[0].windows.settings

@@ -111,9 +111,11 @@ class Points:
         if not len(carry.value) and not (points[1] == INITIATE).any():
             return empty_fluent(width + 1), carry
         deadlines = context.plan.deadlines.get(self.node, ())
+        # Where windows leave a gap (W < S) deadlines fire in it: no row of the gap ever counts.
+        horizon = max(bounds.query_time, bounds.next_low)
         inputs = InertiaInput(
             points, parts, carry.keys, carry.value, carry.start, carry.due if len(carry.value) else np.empty((0, len(deadlines)), np.int64),
-            self._table(deadlines), self._delays(deadlines, points, carry), kb.tick, bounds.query_time, bounds.next_low, MAX_PAIRS,
+            self._table(deadlines), self._delays(deadlines, points, carry), kb.tick, horizon, bounds.next_low, MAX_PAIRS,
         )  # fmt: skip
         fits, keys, ptr, s, e, *kept = simple_fluent(inputs)
         if not fits:

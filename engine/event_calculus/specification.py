@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -116,7 +117,10 @@ def event_names(specification: CalculusSpecification) -> set[str]:
 def _settings(document: Mapping[str, Any], context: Context) -> Settings | None:
     window = context.at("window").duration(document["window"], least=1) if "window" in document else None
     step = context.at("step").duration(document["step"], least=1) if "step" in document else None
-    origin = context.at("origin").integer(document["origin"]) if "origin" in document else 0
+    origin: int | None = 0
+    if "origin" in document:
+        at_origin, value = context.at("origin"), document["origin"]
+        origin = at_origin.duration(value, least=-math.inf) if isinstance(value, str) else at_origin.integer(value)
     dialect = context.at("dialect").choice(document["dialect"], ("rtec", "rtec1")) if "dialect" in document else "rtec"
     edge = context.at("edge").choice(document["edge"], ("exact", "rtec")) if "edge" in document else "exact"
     if window is None or step is None or origin is None or dialect is None or edge is None:

@@ -282,6 +282,8 @@ class Windows:
         """
         begin, first_of_all = self._begin(state, query_time), state.last_query == NEVER
         bounds = self.bounds(query_time, begin, first_of_all=first_of_all, begins_earlier=not first_of_all and begin < state.earliest)
+        if final:
+            bounds = replace(bounds, next_low=min(bounds.next_low, query_time))
         settings = self.settings
         state.looked_at = query_time
         edge_after = bounds.low if settings.exact else bounds.low - 1

@@ -291,6 +291,27 @@ MARKS = {
 }  # fmt: skip
 
 
+def test_half_of_a_character_is_a_dead_letter(folder: Folder) -> None:
+    lines = ['{"entity": "\\ud800", "t": 1}', '{"entity": "a", "t": 2, "x": 1, "y": 1}']
+    folder.write("events.jsonl", "\n".join(lines) + "\n")
+    letters = folder.path / "dead.jsonl"
+    assert folder.run("--dead-letters", str(letters), events="events.jsonl") == 0
+    [letter] = [json.loads(line) for line in letters.read_text().splitlines()]
+    assert (letter["reason"], json.loads(letter["row"])) == ("wrong_type", {"entity": "\ud800", "t": 1})
+
+
+@pytest.mark.parametrize("batch_rows", ["1", "100"])
+def test_windows_in_which_nothing_changes_are_written_too(folder: Folder, batch_rows: str) -> None:
+    program = "initiatedAt(busy(X)=true, T) :- happensAt(came(X), T)."
+    folder.write("marks.json", {**MARKS, "window": 10, "program": program})
+    folder.write("events.csv", "event,entity,t\ncame,a,5\nother,a,100\ncame,b,105\n")
+    windows = folder.path / "windows.jsonl"
+    assert folder.run("--windows", str(windows), "--batch-rows", batch_rows, queries=("marks.json",)) == 0
+    rows = [json.loads(line) for line in windows.read_text().splitlines()]
+    held = [(row["query_time"], row["start"], row["end"]) for row in rows if row["entities"] == ["a"]]
+    assert held == [(10, 6, 11), *((q, q - 9, q + 1) for q in range(20, 111, 10))]
+
+
 def test_windows_of_programs_that_take_answers_are_refused(folder: Folder, capsys: pytest.CaptureFixture[str]) -> None:
     folder.write("marks.json", {**MARKS, "derive": {"came": {"query": "box", "kind": "in", "at": "end"}}})
     assert folder.run("--windows", str(folder.path / "windows.jsonl"), queries=("box.json", "marks.json")) == 2

@@ -14,6 +14,7 @@ from engine.model.feed import Feed
 from engine.operator import RegisteredQuery
 from engine.specification import check
 from tests.engine.event_calculus.recordings import answers
+from tests.engine.runs import final_answers
 
 FEED = Feed.from_json({"name": "yard", "crs": "planar", "time": "ticks", "tick": 1, "lateness": 0, "columns": {"speed": "float", "limit": "float"}})
 ROWS = [("a", 1, 3.0, 3.0), ("b", 2, None, None), ("c", 3, math.inf, None), ("d", 4, None, 3.0), ("e", 5, 4.5, math.inf)]
@@ -60,3 +61,11 @@ def test_a_domain_of_pairs_knows_only_named_ones() -> None:
     rules = """dynamicDomain(pair(_, _)). grounding(move(V, S, L)) :- pair(V, S). grounding(fast(V, S)=true) :- pair(V, S).
     initiatedAt(fast(V, S)=true, T) :- happensAt(move(V, S, L), T)."""
     assert [entities for entities, _ in found(rules, "fast")] == [("a", "3"), ("c", "inf"), ("e", "4.5")]
+
+
+def test_whole_numbers_that_no_double_holds_are_rounded() -> None:
+    feed = Feed.from_json({"name": "yard", "crs": "planar", "time": "ticks", "columns": {"count": "int"}})
+    inputs = {"move": {"args": ["entity", "count"]}}
+    document = {"family": "calculus", "program": "happensAt(at(N), T) :- happensAt(move(_, N), T).", "window": 20, "step": 10, "inputs": inputs}
+    found = final_answers(feed, [document], [{"event": "move", "entity": "a", "t": 1, "count": 2**53 + 1}])
+    assert [fact["entities"] for fact in found] == [["9007199254740992.0"]]

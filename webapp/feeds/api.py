@@ -27,7 +27,7 @@ from webapp.config.errors import serializer_faults
 from webapp.config.openapi import Length, field_of, schema_of
 from webapp.config.pagination import CURSOR, NewestFirst, newest_first
 from webapp.config.related import BoundedListField
-from webapp.config.tables import csv_download
+from webapp.config.tables import DOWNLOAD_ROWS, csv_download
 from webapp.config.wording import TranslatedField
 from webapp.detections.removal import Holdings, feed_delete, feed_holdings
 from webapp.feeds import corrections, history, recent, services
@@ -50,7 +50,6 @@ from webapp.jobs.selectors import job_list
 from webapp.supervisor.measures import Measures, feed_measures
 
 SPANS = ("lateness", "ahead")
-DOWNLOAD_ROWS = 100_000
 HISTOGRAM_BINS = 200
 
 

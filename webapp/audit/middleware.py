@@ -126,6 +126,8 @@ class ChangeWithEntry:
 
 def _named(parts: Mapping[str, Any]) -> Any:
     """The part of an address that identifies the object."""
+    if "pk" in parts:
+        return parts["pk"]
     return next((value for name, value in parts.items() if name not in SECRET_PARTS), "")
 
 

@@ -324,8 +324,9 @@ class FeedView(OwnedView):
     )
     def histogram(self, request: Request, name: str) -> Response:
         feed, column = self.get_object(), request.query_params.get("column", "")
-        if column not in feed.columns and column not in ("x", "y"):
-            raise ValidationError({"column": Message("One of {known}.", known=", ".join(["x", "y", *feed.columns]))})
+        known = ["x", "y", "event", "entity", *feed.columns]
+        if column not in known:
+            raise ValidationError({"column": Message("One of {known}.", known=", ".join(known))})
         bins = whole(request.query_params.get("bins"), "bins") or 40
         return Response(recent.histogram(feed, column, min(max(bins, 1), HISTOGRAM_BINS)))
 

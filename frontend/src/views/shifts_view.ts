@@ -43,8 +43,8 @@ export class ShiftsView {
       const chosen = file.files?.[0];
       const calendar = chosen === undefined ? {} : { calendar: await chosen.text() };
       const body = { name: name.value.trim(), zone: zoneId(this.me.time_zone), ...calendar };
-      const [place, method] = stored === null ? ["shifts/", "POST"] : [`shifts/${stored.id}/`, "PATCH"];
-      const saved = shift(await call(place, { method, body }), "/");
+      const place = stored === null ? "shifts/" : `shifts/${stored.id}/`;
+      const saved = shift(await call(place, { method: stored === null ? "POST" : "PATCH", body }), "/");
       dialog.close();
       if (chosen !== undefined) toast(t("The calendar is imported."), "good");
       else if (stored !== null) toast(t("“{name}” is changed.", { name: body.name }), "good");

@@ -142,6 +142,7 @@ def test_a_shift_is_entered_by_hand(site: Site) -> None:
     turns.get_by_text("5 Jan 2027, 22:00:00 – 6 Jan 2027, 06:00:00").wait_for()
     (stored,) = Turn.objects.all()
     assert (stored.begins_at.isoformat(), stored.ends_at.isoformat()) == ("2027-01-05T13:00:00+00:00", "2027-01-05T21:00:00+00:00")
+    page.wait_for_function("document.activeElement?.innerText?.includes('New turn')")
     shot(site, "turns")
     turns.get_by_role("button", name="Edit").click()
     form = page.get_by_role("dialog", name="Change a turn")

@@ -87,7 +87,7 @@ const filters = new DeskFiltersView(view, shell.feeds, shell.me, look);
 
 const exporter = button(t("Export"), {
   icon: "download",
-  kind: "button-quiet",
+  kind: "button-quiet button-sm",
   title: t("All alerts that these filters leave, as a file"),
 });
 attachExport(exporter, download);
@@ -96,7 +96,6 @@ const body = pageFrame(
   shell.root,
   t("Alerts"),
   [
-    exporter,
     linkButton(t("Numbers"), "/alerts/numbers/", "activity", "button-quiet"),
     button(t("Mutes"), { icon: "bell-off", kind: "button-quiet", onClick: () => void openMutes(shell.me, () => void load()) }),
     button(t("Keys"), { icon: "keyboard", kind: "button-quiet wide", title: t("Keyboard shortcuts (?)"), onClick: showKeys }),
@@ -104,7 +103,7 @@ const body = pageFrame(
   ],
   "page-wide page-desk",
 );
-body.append(filters.element, h("div", { class: "row desk-status" }, count, news, bulk.element), layout);
+body.append(filters.element, h("div", { class: "row desk-status" }, count, exporter, news, bulk.element), layout);
 news.hidden = true;
 
 /** The alerts of one group, one by one. */

@@ -10,7 +10,7 @@ import { formatMoment, fromWall, toWall, zoneId, zoneName, type Zone } from "../
 import { confirmDanger, keepEntries, openDialog } from "./dialog_view";
 import { showFaults } from "./faults_view";
 import { choice, field, goToFault, refusedIn } from "./form_parts";
-import { fail, toast } from "./shell_view";
+import { fail } from "./shell_view";
 
 const HOUR_MS = 3_600_000;
 /** A calendar may have thousands. */
@@ -27,9 +27,11 @@ export function openTurns(of: Shift, me: Me, onChange: () => void): void {
     replace(place, ...(rows.length === 0 ? [h("li", { class: "muted" }, none)] : rows.map((one) => item(one))));
     if (rows.length >= SHOWN) place.append(h("li", { class: "small muted" }, t("The first {count} are shown.", { count: SHOWN })));
   };
+  const add = button(t("New turn"), { icon: "plus", onClick: () => openTurn(of, me, null, changed) });
   const changed = (): void => {
     onChange();
-    show().catch(fail);
+    // The button that had the focus is of the list before.
+    show().then(() => add.focus(), fail);
   };
   const remove = async (one: Turn): Promise<void> => {
     const effect = t("{person} is not on call then any more.", { person: one.person });
@@ -58,10 +60,7 @@ export function openTurns(of: Shift, me: Me, onChange: () => void): void {
           )
         : null,
     );
-  dialog.foot.append(
-    ...(of.editable ? [button(t("New turn"), { icon: "plus", onClick: () => openTurn(of, me, null, changed) })] : []),
-    button(t("Close"), { onClick: dialog.close }),
-  );
+  dialog.foot.append(...(of.editable ? [add] : []), button(t("Close"), { onClick: dialog.close }));
   show().catch(fail);
 }
 
@@ -93,7 +92,6 @@ function openTurn(of: Shift, me: Me, stored: Turn | null, onSaved: () => void): 
     const place = `shifts/${of.id}/turns/${stored === null ? "" : `${stored.id}/`}`;
     await call(place, { method: stored === null ? "POST" : "PATCH", body });
     dialog.close();
-    toast(t("{person} is on call then.", { person: body.person }), "good");
     onSaved();
   };
   dialog.foot.append(

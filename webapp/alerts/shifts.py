@@ -103,7 +103,8 @@ def shifts_warn(now: datetime | None = None) -> int:
     """Mails the owners of shifts what is wrong with them, each problem once; returns how many mails
     were sent. A mail that fails is sent at the next turn."""
     moment, sent = now or timezone.now(), 0
-    for shift in shifts_at(Shift.objects.select_related("owner"), moment):
+    found: Iterable[Any] = shifts_at(Shift.objects.select_related("owner"), moment)
+    for shift in found:
         warning = warning_of(shift, moment)
         if shift.last_end is None and moment - shift.created_at < BEING_MADE:
             warning = None

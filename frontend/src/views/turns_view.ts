@@ -106,7 +106,9 @@ async function fillPeople(person: HTMLSelectElement, chosen: string): Promise<vo
     const names = (await teamMates()).map(({ name }) => name);
     // A stored turn may be of somebody who has left the teams.
     const all = chosen === "" || names.includes(chosen) ? names : [chosen, ...names];
-    person.append(...all.map((name) => h("option", { value: name, selected: name === chosen }, name)));
+    const picked = person.value === "" ? chosen : person.value;
+    person.append(...all.map((name) => h("option", { value: name }, name)));
+    person.value = picked;
   } catch (error) {
     fail(error);
   }

@@ -46,7 +46,7 @@ def detection_get(*, feed: Feed, key: bytes) -> Detection | None:
 
 
 def evidence_by_key(answers: Iterable[tuple[int, bytes, int]]) -> dict[tuple[int, bytes], list[EvidenceItem] | None]:
-    """The evidence of answers given by feed, natural key and start; retention may have taken some."""
+    """The evidence of answers by feed, natural key and start; retention may have taken some."""
     wanted = defaultdict[int, dict[bytes, int]](dict)
     for feed, key, start in answers:
         wanted[feed][key] = start

@@ -3,6 +3,7 @@ with the browser's way back."""
 
 from __future__ import annotations
 
+import csv
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ import pytest
 from tests.browser.conftest import PASSWORD
 from tests.browser.forms import tab_to
 from tests.browser.test_alerts import come, make
+from tests.browser.test_limits import shot
 from tests.webapp.answers import a_head
 from webapp.accounts.models import Membership, Role, Team, User
 from webapp.alerts.handling import Decision, alerts_decide
@@ -209,3 +211,24 @@ def test_the_buttons_of_an_open_alert_are_in_sight_on_a_phone(site: Site) -> Non
         assert page.evaluate("document.documentElement.scrollWidth") == 390
         take.tap()
         page.locator(".steps").get_by_text("acknowledged it").wait_for()
+
+
+def test_the_filtered_list_is_downloaded_whole(site: Site) -> None:
+    """More alerts than the page has loaded, in the order of the list."""
+    page = opened(site, 70)
+    page.get_by_label("Search", exact=True).fill("walker")
+    page.get_by_label("Order").select_option("oldest")
+    page.get_by_text("70 alerts").wait_for()
+    shot(site, "desk-export")
+    page.get_by_role("button", name="Export", exact=True).click()
+    with page.expect_download() as waiting:
+        page.get_by_role("menuitem", name="CSV").click()
+    assert waiting.value.suggested_filename == "alerts.csv"
+    rows = list(csv.DictReader(waiting.value.path().read_text().splitlines()))
+    assert [int(row["id"]) for row in rows] == list(Alert.objects.order_by("pk").values_list("pk", flat=True))
+    page.get_by_label("Search", exact=True).fill("nobody at all")
+    page.get_by_text("Nothing here").wait_for()
+    page.get_by_role("button", name="Export", exact=True).click()
+    with page.expect_download() as waiting:
+        page.get_by_role("menuitem", name="JSON lines").click()
+    assert waiting.value.path().read_text() == ""

@@ -59,3 +59,22 @@ def _drawing(page: Page) -> None:
     page.keyboard.press("Control+z")
     assert corners.count() == 2
     assert page.input_value("#query-name") == "drawn"
+
+
+def test_a_condition_offers_values_of_the_feed(site: Site) -> None:
+    page = new_query(walked(site), "transition")
+    page.get_by_role("button", name="Add a condition").first.click()
+    column, value = page.get_by_label("Column", exact=True).first, page.get_by_label("Value", exact=True).first
+    column.select_option("entity")
+    value.focus()
+    offered = page.locator(f"datalist#{value.get_attribute('list')} option")
+    offered.first.wait_for(state="attached")
+    names = offered.evaluate_all("options => options.map((one) => one.value)")
+    assert names and all(name.startswith("w") for name in names)
+    page.get_by_label("Comparison").first.select_option("in")
+    value.fill(f"{names[0]}, ")
+    offered.and_(page.locator(f"[value^='{names[0]}, ']")).first.wait_for(state="attached")
+    column.select_option("x")
+    value.fill("1")
+    offered.first.wait_for(state="detached")
+    assert site.faults == []

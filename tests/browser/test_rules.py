@@ -142,3 +142,59 @@ def test_rules_and_shifts_that_reach_nobody_say_so_in_their_lists(site: Site) ->
     shifts.get_by_text("On call now: anna").wait_for()
     assert page.get_by_text("Reaches nobody").count() == 0
     assert site.faults == []
+
+
+def test_a_shift_is_entered_by_hand(site: Site) -> None:
+    """Times are of the account's zone; faults are beside their fields; Escape loses nothing."""
+    from tests.browser.accessibility import violations
+    from tests.browser.test_limits import shot
+    from webapp.alerts.models import Turn
+
+    reader = site.world.feed.owner
+    reader.time_zone = "Asia/Tokyo"
+    reader.save()
+    site.log_in()
+    page = site.page
+    page.goto(site.address + "/account/")
+    shifts = page.locator("#shifts")
+    shifts.get_by_role("button", name="New shift").click()
+    page.get_by_role("dialog").get_by_label("Name", exact=True).fill("Duty")
+    page.get_by_role("dialog").get_by_role("button", name="Make shift").click()
+    turns = page.get_by_role("dialog", name="Turns of “Duty”")
+    turns.get_by_text("Nobody is on call, now or later.").wait_for()
+    turns.get_by_role("button", name="New turn").click()
+    form = page.get_by_role("dialog", name="New turn")
+    form.get_by_text("your account's zone: Asia/Tokyo").wait_for()
+    form.get_by_role("button", name="Save turn").click()
+    form.locator("[data-pointer='/person'] .fault").wait_for()
+    form.locator("[data-pointer='/ends_at'] .fault").wait_for()
+    shot(site, "turn-faults")
+    form.get_by_label("Who").select_option("ada")
+    form.get_by_label("From").fill("2027-01-05T22:00")
+    form.get_by_label("Until").fill("2027-01-05T06:00")
+    form.get_by_role("button", name="Save turn").click()
+    form.locator("[data-pointer='/ends_at'] .fault").get_by_text("It has to end after it begins.").wait_for()
+    page.keyboard.press("Escape")
+    page.get_by_role("dialog", name="Close without saving?").get_by_role("button", name="Cancel").click()
+    form.get_by_label("Until").fill("2027-01-06T06:00")
+    assert violations(page) == []
+    form.get_by_role("button", name="Save turn").click()
+    turns.get_by_text("5 Jan 2027, 22:00:00 – 6 Jan 2027, 06:00:00").wait_for()
+    (stored,) = Turn.objects.all()
+    assert (stored.begins_at.isoformat(), stored.ends_at.isoformat()) == ("2027-01-05T13:00:00+00:00", "2027-01-05T21:00:00+00:00")
+    turns.locator("button:focus", has_text="New turn").wait_for()
+    shot(site, "turns")
+    turns.get_by_role("button", name="Edit").click()
+    form = page.get_by_role("dialog", name="Change a turn")
+    assert form.get_by_label("From").input_value() == "2027-01-05T22:00"
+    form.locator("#turn-person:has(option:checked[value=ada])").wait_for()
+    form.get_by_label("Until").fill("2027-01-06T07:30")
+    form.get_by_role("button", name="Save turn").click()
+    turns.get_by_text("6 Jan 2027, 07:30:00").wait_for()
+    turns.get_by_role("button", name="Remove").click()
+    page.get_by_role("dialog", name="Remove this turn?").get_by_role("button", name="Remove turn").click()
+    turns.get_by_text("Nobody is on call, now or later.").wait_for()
+    turns.get_by_role("button", name="Close").last.click()
+    shifts.get_by_text("Nobody is on call: enter turns, or import a calendar.").wait_for()
+    shot(site, "shift-empty")
+    assert site.faults == [one for one in site.faults if "status of 400" in one]

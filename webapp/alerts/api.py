@@ -21,7 +21,7 @@ from engine.model.messages import Message
 from webapp.accounts.authentication import person
 from webapp.accounts.models import User
 from webapp.alerts import handling
-from webapp.alerts.desk import PIECE, DeskPages, piece_of
+from webapp.alerts.desk import ORDER, PIECE, DeskPages, in_order, order_of, piece_of
 from webapp.alerts.evidence import Evidence, evidence_of
 from webapp.alerts.export import COLUMNS, rows_of
 from webapp.alerts.filters import AlertFilter
@@ -34,7 +34,7 @@ from webapp.alerts.selectors import DeliveryRow, alert_list, alert_summary, aler
 from webapp.config.boxes import whole
 from webapp.config.openapi import field_of, schema_of, serializer_of
 from webapp.config.related import BoundedListField
-from webapp.config.tables import csv_download
+from webapp.config.tables import DOWNLOAD_ROWS, FORMAT, FORMATS, FormatOfFile, format_of, table_download
 from webapp.queries.selectors import behind
 
 COMMENT_LENGTH = 4000
@@ -177,6 +177,7 @@ class AlertView(GenericViewSet[Alert]):
     throttle_action: str | None = None
     filterset_class = AlertFilter
     pagination_class = DeskPages
+    content_negotiation_class = FormatOfFile
 
     def get_queryset(self) -> QuerySet[Alert]:
         return alert_list(user=self.request.user)
@@ -240,9 +241,19 @@ class AlertView(GenericViewSet[Alert]):
             raise serializers.ValidationError({"hours": Message("From 1 to 2160.")})
         return Response(alert_numbers(self.filter_queryset(alerts_seen(user=request.user)), hours=hours, now=timezone.now()))
 
-    @extend_schema(summary="The alerts that the filters leave, as CSV", filters=True, responses={(200, "text/csv"): OpenApiTypes.STR})
+    @extend_schema(
+        summary="The alerts that the filters leave, as a file of at most 100,000 rows",
+        filters=True,
+        parameters=[ORDER, FORMAT],
+        responses={(200, media): OpenApiTypes.BINARY for media in FORMATS.values()},
+    )
     def export(self, request: Request) -> StreamingHttpResponse:
-        return csv_download("alerts.csv", COLUMNS, rows_of(self.filter_queryset(self.get_queryset())))
+        kind, order = format_of(request), order_of(request.query_params.get("order"))
+        alerts = self.filter_queryset(self.get_queryset())
+        rows = rows_of(alerts, user=request.user, order=order, most=DOWNLOAD_ROWS, with_places=kind == "geojson")
+        counted = in_order(self.filter_queryset(alerts_seen(user=request.user)), order)
+        is_cut = counted[DOWNLOAD_ROWS : DOWNLOAD_ROWS + 1].exists()
+        return table_download("alerts", kind, COLUMNS, rows, first=DOWNLOAD_ROWS if is_cut else None)
 
     @extend_schema(summary="Say whether the answer was right", request=FeedbackSerializer, responses=FeedbackSerializer)
     def feedback(self, request: Request, pk: int) -> Response:

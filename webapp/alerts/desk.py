@@ -3,7 +3,7 @@ alerts in bounded batches."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,6 +96,15 @@ def in_order(alerts: QuerySet[Alert], order: Order, after: Sequence[int] | None 
     return alerts.filter(rest, **{f"{order.column}__{beyond}e": value})
 
 
+def pieces(alerts: QuerySet[Alert], order: Order, *, size: int, most: int) -> Iterator[list[Alert]]:
+    """At most `most` alerts in this order, `size` at a time."""
+    after = None
+    while piece := list(in_order(alerts, order, after)[: min(size, most)]):
+        yield piece
+        most -= len(piece)
+        after = _keys_of(piece[-1], order)
+
+
 def piece_of(alerts: QuerySet[Alert], below: int | None) -> list[Alert]:
     """The next batch: the newest alerts below an id. Alerts that arrive meanwhile are
     above it and stay untouched."""
@@ -110,8 +119,12 @@ def _size(text: str | None, usual: int, most: int) -> int:
     return min(size or usual, most)
 
 
+def _keys_of(row: Alert, order: Order) -> list[int]:
+    return [row.pk] if order.column is None else [getattr(row, order.column), row.pk]
+
+
 def _cursor_of(row: Alert, order: Order) -> str:
-    return str(row.pk) if order.column is None else f"{getattr(row, order.column)}.{row.pk}"
+    return ".".join(str(key) for key in _keys_of(row, order))
 
 
 def _cursor(text: str | None, order: Order) -> list[int] | None:

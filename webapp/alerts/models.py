@@ -302,8 +302,8 @@ class Delivery(models.Model):
 
 
 class Shift(Owned):
-    """Who is on call when, by an imported calendar: known until `known_until`. `unknown`: names in
-    it that belong to no user.
+    """Who is on call when, by an imported calendar, known until `known_until`, and by turns entered
+    by hand. `unknown`: names in the calendar that belong to no user.
 
     `warned`: of what its owner got a mail.
     """
@@ -327,12 +327,14 @@ class Shift(Owned):
 
 
 class Turn(models.Model):
-    """A span [begins_at, ends_at) in which a person is on call."""
+    """A span [begins_at, ends_at) in which a person is on call. `by_hand`: another calendar does
+    not replace it."""
 
     shift = models.ForeignKey(Shift, models.CASCADE, related_name="turns")
     person = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
     begins_at = models.DateTimeField()
     ends_at = models.DateTimeField()
+    by_hand = models.BooleanField(default=False)
 
     class Meta:
         ordering = ("begins_at", "id")

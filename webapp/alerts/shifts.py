@@ -27,7 +27,7 @@ from webapp.accounts.models import Membership, Team, User
 from webapp.accounts.permissions import AnyUser
 from webapp.alerts.models import Shift, Turn
 from webapp.alerts.selectors import channels_working
-from webapp.alerts.shift_calendars import AHEAD, FILE_BYTES
+from webapp.alerts.shift_calendars import AHEAD, FILE_BYTES, TURNS
 from webapp.cage.warm_pool import PARSERS, CageRequest, TookTooLong
 
 logger = logging.getLogger(__name__)
@@ -38,7 +38,12 @@ MOST_OF_A_PERSON = 50
 SOON = timedelta(days=30)
 """A calendar that ends earlier needs to be imported again."""
 GAP = timedelta(days=3)
-"""Longer than a weekend: a gap this long is not intended."""
+"""Longer than a weekend: a gap this long is not intended. Turns entered by hand that end earlier
+need to be continued."""
+BEING_MADE = timedelta(days=1)
+"""Nobody needs a mail about a shift whose turns they are entering."""
+LONGEST_TURN = timedelta(days=100)
+"""A longer one is a mistyped year."""
 
 
 def shift_list(*, user: AnyUser, now: datetime | None = None) -> QuerySet[Shift]:
@@ -48,7 +53,8 @@ def shift_list(*, user: AnyUser, now: datetime | None = None) -> QuerySet[Shift]
 
 def shifts_at(shifts: QuerySet[Shift], moment: datetime) -> QuerySet[Shift]:
     """The shifts, each with `present`: the current turns, `following`: when the next one begins,
-    `upcoming`: the turns that begin then, and `last_end`: when the last one ends. Of these turns
+    `upcoming`: the turns that begin then, `last_end` and `last_by_hand`: when the last one of the
+    calendar ends, and the last one that was entered by hand. Of present and upcoming turns
     `is_reachable`: whether the person has a channel that works."""
     channels = channels_working().filter(team=None, owner=OuterRef("person"))
     turns = Turn.objects.select_related("person").annotate(is_reachable=Exists(channels)).order_by("person__username")
@@ -57,9 +63,10 @@ def shifts_at(shifts: QuerySet[Shift], moment: datetime) -> QuerySet[Shift]:
     upcoming = turns.filter(begins_at__gt=moment, begins_at=Subquery(next_of_it))
     of_it = Turn.objects.filter(shift=OuterRef("pk"))
     following = of_it.filter(begins_at__gt=moment).order_by("begins_at").values("begins_at")[:1]
-    last = of_it.order_by("-ends_at").values("ends_at")[:1]
+    last = of_it.order_by("-ends_at").values("ends_at")
+    ends = {"last_end": Subquery(last.filter(by_hand=False)[:1]), "last_by_hand": Subquery(last.filter(by_hand=True)[:1])}
     of_each = [Prefetch("turns", present, to_attr="present"), Prefetch("turns", upcoming, to_attr="upcoming")]
-    return shifts.annotate(following=Subquery(following), last_end=Subquery(last)).prefetch_related(*of_each)
+    return shifts.annotate(following=Subquery(following), **ends).prefetch_related(*of_each)
 
 
 def on_duty(shift: Any) -> list[Any]:
@@ -81,10 +88,10 @@ class ShiftWarning(NamedTuple):
 
 
 def end_of(shift: Any, now: datetime) -> datetime:
-    """When the last turn ends, at the latest where recurring ones were expanded to.
-    `shift`: as `shifts_at` gives it."""
-    end: datetime = min(shift.known_until, shift.last_end or now)
-    return end
+    """When the last turn ends, of the calendar at the latest where recurring ones were expanded
+    to. `shift`: as `shifts_at` gives it."""
+    of_calendar = None if shift.last_end is None else min(shift.known_until, shift.last_end)
+    return max((end for end in (of_calendar, shift.last_by_hand) if end is not None), default=now)
 
 
 def warning_of(shift: Any, now: datetime, *, is_editor: bool = True) -> ShiftWarning | None:
@@ -93,13 +100,19 @@ def warning_of(shift: Any, now: datetime, *, is_editor: bool = True) -> ShiftWar
     `is_editor`: for users who may change the shift; only they are told whether others have
     channels.
     """
-    end = end_of(shift, now)
-    if end <= now:
+    end, has_calendar = end_of(shift, now), shift.last_end is not None
+    if not has_calendar and shift.last_by_hand is None:
+        return ShiftWarning("ended", gettext("Nobody is on call: enter turns, or import a calendar."))
+    if end <= now and has_calendar:
         return ShiftWarning("ended", gettext("The calendar has ended: nobody is on call. Import it again."))
+    if end <= now:
+        return ShiftWarning("ended", gettext("The last turn has ended: nobody is on call. Enter another."))
     if is_editor and (unheard := _unheard(shift)):
         return ShiftWarning("unheard", unheard, gettext("Ask them to add one under Account, Channels."))
-    if end - now < SOON:
+    if has_calendar and end - now < SOON:
         return ShiftWarning("ends", gettext("The calendar ends on %(day)s: import it again before.") % {"day": _day(end, shift.zone)})
+    if end - now < GAP:
+        return ShiftWarning("ends", gettext("The last turn ends on %(day)s: enter another before.") % {"day": _day(end, shift.zone)})
     if not shift.present and shift.following is not None and shift.following - now > GAP:
         return ShiftWarning("gap", gettext("Nobody is on call until %(day)s.") % {"day": _day(shift.following, shift.zone)})
     return None
@@ -128,8 +141,11 @@ def shifts_warn(now: datetime | None = None) -> int:
     """Mails the owners of shifts what is wrong with them, each problem once; returns how many mails
     were sent. A mail that fails is sent at the next turn."""
     moment, sent = now or timezone.now(), 0
-    for shift in shifts_at(Shift.objects.select_related("owner"), moment):
+    found: Iterable[Any] = shifts_at(Shift.objects.select_related("owner"), moment)
+    for shift in found:
         warning = warning_of(shift, moment)
+        if shift.last_end is None and moment - shift.created_at < BEING_MADE:
+            warning = None
         kind = "" if warning is None else warning.kind
         if kind == shift.warned:
             continue
@@ -162,7 +178,7 @@ def _mailed(shift: Shift, warning: ShiftWarning) -> bool:
 @transaction.atomic
 def shift_save(*, user: User, shift: Shift | None = None, calendar: str | None = None, **fields: Any) -> Shift:
     """A new shift of `user`'s, or `shift` with the given changes; a calendar
-    replaces the previous one.
+    replaces the previous one, not the turns entered by hand.
 
     Raises Refused for a calendar that cannot be read, or that names nobody of `user`'s teams.
     """
@@ -183,7 +199,7 @@ def shift_save(*, user: User, shift: Shift | None = None, calendar: str | None =
         )
     saved.unknown, saved.known_until = unknown, now + AHEAD
     saved.save()
-    saved.turns.all().delete()
+    saved.turns.filter(by_hand=False).delete()
     Turn.objects.bulk_create((Turn(shift=saved, person=person, begins_at=begin, ends_at=end) for begin, end, person in turns), batch_size=1000)
     return saved
 
@@ -207,11 +223,58 @@ def _read(calendar: str, zone: str, now: datetime) -> list[tuple[datetime, datet
     return [(datetime.fromisoformat(begin), datetime.fromisoformat(end), names) for begin, end, names in answer["turns"]]
 
 
+def turn_list(*, shift: Shift, since: datetime) -> QuerySet[Turn]:
+    """The turns of a shift that have not ended at `since`, the first one first."""
+    return shift.turns.filter(ends_at__gt=since).select_related("person").order_by("begins_at", "id")
+
+
+@transaction.atomic
+def turn_save(*, user: User, shift: Shift, turn: Turn | None = None, **fields: Any) -> Turn:
+    """A new turn of `shift` entered by hand, or `turn` with the given changes: `person` (a user
+    name), `begins_at`, `ends_at`.
+
+    Raises Refused: the person has to be in a team of `user`'s and on call only once at a time; what
+    has ended concerns nobody any more.
+    """
+    # Of turns entered at the same time the second one sees the first.
+    Shift.objects.select_for_update(no_key=True).get(pk=shift.pk)
+    saved = Turn(shift=shift, by_hand=True) if turn is None else turn
+    name = fields.pop("person", None)
+    if name is not None and (turn is None or name != turn.person.username):
+        person = _teammates(user).filter(username=name).first()
+        if person is None:
+            raise refuse("/person", Message("No member of your teams has the user name {name}.", name=repr(name)))
+        saved.person = person
+    for key, value in fields.items():
+        setattr(saved, key, value)
+    _check_turn(saved)
+    saved.save()
+    return saved
+
+
+def _check_turn(turn: Turn) -> None:
+    if turn.ends_at <= turn.begins_at:
+        raise refuse("/ends_at", Message("It has to end after it begins."))
+    if turn.ends_at <= timezone.now():
+        raise refuse("/ends_at", Message("This is past: a turn says who is on call now or later."))
+    if turn.ends_at - turn.begins_at > LONGEST_TURN:
+        raise refuse("/ends_at", Message("A turn may last {days} days at most.", days=LONGEST_TURN.days))
+    others = turn.shift.turns.exclude(pk=turn.pk)
+    if others.filter(person=turn.person, begins_at__lt=turn.ends_at, ends_at__gt=turn.begins_at).exists():
+        raise refuse("/person", Message("{name} is on call in this shift at that time already.", name=turn.person.username))
+    if others.count() >= TURNS:
+        raise refuse("", Message("A shift may have {most:,} turns at most.", most=TURNS))
+
+
+def _teammates(user: User) -> QuerySet[User]:
+    """Whom `user` may put on call."""
+    teams = Team.objects.all() if user.is_superuser else Team.objects.filter(pk__in=Membership.objects.filter(user=user).values("team"))
+    return User.objects.filter(is_active=True).filter(Q(teams__in=teams.values("pk")) | Q(pk=user.pk)).distinct()
+
+
 def _people_of(turns: Iterable[tuple[datetime, datetime, list[str]]], user: User) -> tuple[list[tuple[datetime, datetime, User]], list[str]]:
     """The turns with their people, and the names that match no member of `user`'s teams."""
-    teams = Team.objects.all() if user.is_superuser else Team.objects.filter(pk__in=Membership.objects.filter(user=user).values("team"))
-    teammates = list(User.objects.filter(is_active=True).filter(Q(teams__in=teams.values("pk")) | Q(pk=user.pk)).distinct())
-    known = {name.lower(): teammate for teammate in teammates for name in (teammate.username, teammate.email) if name}
+    known = {name.lower(): teammate for teammate in _teammates(user) for name in (teammate.username, teammate.email) if name}
     on_call, unknown = list[tuple[datetime, datetime, User]](), dict[str, None]()
     for begin, end, names in turns:
         people = {teammate.pk: teammate for name in names if (teammate := known.get(name.lower())) is not None}

@@ -7,7 +7,7 @@ from webapp.alerts.channels_api import ChannelView
 from webapp.alerts.mutes_api import MuteView
 from webapp.alerts.routing_api import RoutingRuleView
 from webapp.alerts.saved_views_api import SavedViewView
-from webapp.alerts.shifts_api import ShiftView
+from webapp.alerts.shifts_api import ShiftView, TurnView
 
 urlpatterns = [
     path("alerts/", AlertView.as_view({"get": "list"}), name="api-alerts"),
@@ -34,6 +34,8 @@ urlpatterns = [
     path("routing-rules/<int:pk>/", RoutingRuleView.as_view({"get": "retrieve", "patch": "partial_update", "delete": "destroy"}), name="api-rule"),
     path("shifts/", ShiftView.as_view({"get": "list", "post": "create"}), name="api-shifts"),
     path("shifts/<int:pk>/", ShiftView.as_view({"get": "retrieve", "patch": "partial_update", "delete": "destroy"}), name="api-shift"),
+    path("shifts/<int:shift>/turns/", TurnView.as_view({"get": "list", "post": "create"}), name="api-shift-turns"),
+    path("shifts/<int:shift>/turns/<int:pk>/", TurnView.as_view({"patch": "partial_update", "delete": "destroy"}), name="api-shift-turn"),
     path("channels/", ChannelView.as_view({"get": "list", "post": "create"}), name="api-channels"),
     path("channels/push-key", ChannelView.as_view({"get": "push_key"}), name="api-push-key"),
     path(

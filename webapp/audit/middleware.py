@@ -60,7 +60,7 @@ OWN_TRANSACTIONS = frozenset({"api-channel-test", "api-dead-letters-correct"})
 """Addresses that ask other machines or send rows hold no transaction meanwhile: their entry has a
 separate one. What is sent has to be stored before it is in the log, and on shared storage a log's
 end is locked as briefly as it can be."""
-READS_RECORDED = frozenset({"api-detections-export", "api-regions-export", "api-dead-letters-csv", "api-audit-export"})
+READS_RECORDED = frozenset({"api-detections-export", "api-alert-export", "api-regions-export", "api-dead-letters-csv", "api-audit-export"})
 """Large downloads are recorded too."""
 
 
@@ -126,6 +126,8 @@ class ChangeWithEntry:
 
 def _named(parts: Mapping[str, Any]) -> Any:
     """The part of an address that identifies the object."""
+    if "pk" in parts:
+        return parts["pk"]
     return next((value for name, value in parts.items() if name not in SECRET_PARTS), "")
 
 

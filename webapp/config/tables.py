@@ -4,11 +4,25 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from django.http import StreamingHttpResponse
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework.exceptions import ValidationError
+from rest_framework.negotiation import DefaultContentNegotiation
+from rest_framework.request import Request
+
+from engine.model.messages import Message
+
+DOWNLOAD_ROWS = 100_000
+"""The most rows of a file."""
+FORMATS = {"csv": "text/csv; charset=utf-8", "geojson": "application/geo+json", "jsonl": "application/x-ndjson"}
+"""Of a table whose rows may have a place; lists are JSON in CSV."""
+FORMAT = OpenApiParameter("format", str, enum=list(FORMATS))
+PlacedRow = tuple[Mapping[str, Any], dict[str, Any] | None]
+"""A row with its `id`, and its geometry if it has a place."""
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """Characters with which spreadsheets begin formulas."""
@@ -42,6 +56,51 @@ def csv_download(name: str, columns: Sequence[str], rows: Iterable[Sequence[Any]
     return download(name, "text/csv; charset=utf-8", lines())
 
 
+class FormatOfFile(DefaultContentNegotiation):
+    """`?format=` names the file's format, not the renderer."""
+
+    def filter_renderers(self, renderers: Any, format: str) -> Any:
+        return renderers
+
+
+def format_of(request: Request) -> str:
+    """The format of FORMATS that the address asks for. Raises ValidationError."""
+    kind = request.query_params.get("format", "csv")
+    if kind not in FORMATS:
+        raise ValidationError({"format": Message("One of {known}.", known=", ".join(FORMATS))})
+    return kind
+
+
+def table_download(name: str, kind: str, columns: Sequence[str], rows: Iterable[PlacedRow], *, first: int | None) -> StreamingHttpResponse:
+    """The rows as a file of a format of FORMATS, written while it is sent. `first`: how many
+    rows it has of more: whoever opens a file that is cut short should not take it for all."""
+    name = f"{name}.{kind}" if first is None else f"{name}-first-{first}.{kind}"
+    if kind == "csv":
+        return csv_download(name, columns, ([row[column] for column in columns] for row, _ in rows))
+    return download(name, FORMATS[kind], _features(columns, rows) if kind == "geojson" else _json_lines(rows))
+
+
+def points_of(evidence: Sequence[Mapping[str, Any]] | None) -> dict[str, Any] | None:
+    """The places of evidence as a geometry; null where it has none."""
+    places = [[item["x"], item["y"]] for item in evidence or [] if item.get("x") is not None and item.get("y") is not None]
+    if not places:
+        return None
+    return {"type": "Point", "coordinates": places[0]} if len(places) == 1 else {"type": "MultiPoint", "coordinates": places}
+
+
+def _json_lines(rows: Iterable[PlacedRow]) -> Iterator[str]:
+    for row, _ in rows:
+        yield json.dumps(row, separators=(",", ":")) + "\n"
+
+
+def _features(columns: Sequence[str], rows: Iterable[PlacedRow]) -> Iterator[str]:
+    yield '{"type":"FeatureCollection","features":['
+    for position, (row, place) in enumerate(rows):
+        feature = {"type": "Feature", "id": row["id"], "geometry": place, "properties": {name: row[name] for name in columns}}
+        yield ("," if position else "") + json.dumps(feature, separators=(",", ":"))
+    yield "]}"
+
+
 def download(name: str, content_type: str, parts: Iterable[Any]) -> StreamingHttpResponse:
     """A file to be kept, never shown in the browser."""
     response = StreamingHttpResponse(parts, content_type=content_type)
@@ -57,4 +116,4 @@ def _cell(value: Any) -> Any:
         return value
     if isinstance(value, datetime):
         return value.isoformat()
-    return harmless(value if isinstance(value, str) else json.dumps(value))
+    return harmless(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))

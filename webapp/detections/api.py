@@ -9,7 +9,6 @@ from django.http import Http404, HttpResponse, StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.exceptions import APIException, NotFound, ValidationError
-from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.utils.urls import replace_query_param
@@ -19,11 +18,11 @@ from engine.model.messages import Message, message_of
 from webapp.accounts.authentication import person
 from webapp.config.boxes import integers, whole
 from webapp.config.openapi import Length, TimeRange, page_of, schema_of
-from webapp.config.tables import csv_download, download
-from webapp.detections import export
+from webapp.config.tables import DOWNLOAD_ROWS, FORMAT, FORMATS, FormatOfFile, format_of, table_download
 from webapp.detections.changes import Changes, NoSuchNumber, NotKept, Wanted, changes_after
 from webapp.detections.counts import answer_counts
 from webapp.detections.evidence import AnswerBehind, answers_behind, detection_find, tracks_around
+from webapp.detections.export import COLUMNS, rows_of
 from webapp.detections.models import Detection
 from webapp.detections.selectors import DetectionRow, RemovedQuery, detection_list, detection_parts, detection_row, removed_queries
 from webapp.feeds.models import Feed
@@ -31,7 +30,6 @@ from webapp.feeds.recent import Track
 from webapp.feeds.selectors import feed_get
 from webapp.queries.selectors import behind, queries_visible
 
-DOWNLOAD_ROWS = 100_000
 PAGE_SIZE, LARGEST_PAGE = 100, 1_000
 ORDERS = {"-start": ("-begun", "-key"), "start": ("begun", "key")}
 
@@ -83,13 +81,6 @@ def _beyond(cursor: str, *, ascending: bool) -> Q:
     if ascending:
         return Q(start__gte=start) & (Q(start__gt=start) | Q(key__gt=key))
     return Q(start__lte=start) & (Q(start__lt=start) | Q(key__lt=key))
-
-
-class FormatOfFile(DefaultContentNegotiation):
-    """`?format=` names the file's format, not the renderer."""
-
-    def filter_renderers(self, renderers: Any, format: str) -> Any:
-        return renderers
 
 
 class AnswerCounts(TimeRange):
@@ -289,23 +280,16 @@ class ExportView(APIView):
 
     @extend_schema(
         summary="Answers as a file",
-        parameters=[*FILTERS, OpenApiParameter("format", OpenApiTypes.STR, enum=list(export.FORMATS))],
-        responses={(200, media): OpenApiTypes.BINARY for media in export.FORMATS.values()},
+        parameters=[*FILTERS, FORMAT],
+        responses={(200, media): OpenApiTypes.BINARY for media in FORMATS.values()},
     )
     def get(self, request: Request) -> StreamingHttpResponse:
-        kind = request.query_params.get("format", "csv")
-        if kind not in export.FORMATS:
-            raise ValidationError({"format": Message("One of {known}.", known=", ".join(export.FORMATS))})
+        kind = format_of(request)
         order = ORDERS.get(request.query_params.get("order", "start"), ORDERS["start"])
         answers = detection_list(**asked_for(request)).alias(begun=F("start"))
         rows = answers.order_by(*order)[:DOWNLOAD_ROWS].iterator(chunk_size=2000)
-        # Whoever opens a file that is cut short should not take it for all.
         is_cut = answers.order_by(*order)[DOWNLOAD_ROWS : DOWNLOAD_ROWS + 1].exists()
-        name = f"answers-first-{DOWNLOAD_ROWS}.{kind}" if is_cut else f"answers.{kind}"
-        if kind == "csv":
-            return csv_download(name, export.COLUMNS, export.table_rows(rows))
-        writer = export.feature_collection if kind == "geojson" else export.json_lines
-        return download(name, export.FORMATS[kind], writer(rows))
+        return table_download("answers", kind, COLUMNS, rows_of(rows), first=DOWNLOAD_ROWS if is_cut else None)
 
 
 class RemovedQueriesView(APIView):

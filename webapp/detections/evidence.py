@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from typing import TypedDict
 
 from django.db.models import QuerySet
 
 from engine.derive import sources_of
 from engine.model.changes import DERIVED_SEQ
+from engine.sinks.answer_rows import EvidenceItem
 from webapp.accounts.permissions import AnyUser
 from webapp.detections.models import Detection
 from webapp.detections.selectors import DetectionRow, detection_row, with_ends
@@ -41,6 +43,19 @@ class AnswerBehind(DetectionRow):
 def detection_get(*, feed: Feed, key: bytes) -> Detection | None:
     """The newest answer under a natural key, retracted or not."""
     return with_ends(Detection.objects.filter(feed=feed, key=key)).order_by("-start").first()
+
+
+def evidence_by_key(answers: Iterable[tuple[int, bytes, int]]) -> dict[tuple[int, bytes], list[EvidenceItem] | None]:
+    """The evidence of answers by feed, natural key and start; retention may have taken some."""
+    wanted = defaultdict[int, dict[bytes, int]](dict)
+    for feed, key, start in answers:
+        wanted[feed][key] = start
+    found: dict[tuple[int, bytes], list[EvidenceItem] | None] = {}
+    for feed, starts in wanted.items():
+        # The span of starts excludes most partitions.
+        rows = Detection.objects.filter(feed_id=feed, key__in=list(starts), start__range=(min(starts.values()), max(starts.values())))
+        found |= {(feed, bytes(key)): evidence for key, evidence in rows.values_list("key", "evidence")}
+    return found
 
 
 def detection_find(*, user: AnyUser, key: bytes, feed: str | None = None) -> Detection | None:

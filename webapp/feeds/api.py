@@ -27,7 +27,7 @@ from webapp.config.errors import serializer_faults
 from webapp.config.openapi import Length, field_of, schema_of
 from webapp.config.pagination import CURSOR, NewestFirst, newest_first
 from webapp.config.related import BoundedListField
-from webapp.config.tables import csv_download
+from webapp.config.tables import DOWNLOAD_ROWS, csv_download
 from webapp.config.wording import TranslatedField
 from webapp.detections.removal import FeedContents, feed_delete, feed_holdings
 from webapp.feeds import corrections, history, recent, services
@@ -51,7 +51,6 @@ from webapp.jobs.selectors import job_list
 from webapp.supervisor.measures import Measures, feed_measures
 
 SPANS = ("lateness", "ahead")
-DOWNLOAD_ROWS = 100_000
 HISTOGRAM_BINS = 200
 
 
@@ -331,8 +330,9 @@ class FeedView(OwnedView):
     )
     def histogram(self, request: Request, name: str) -> Response:
         feed, column = self.get_object(), request.query_params.get("column", "")
-        if column not in feed.columns and column not in ("x", "y"):
-            raise ValidationError({"column": Message("One of {known}.", known=", ".join(["x", "y", *feed.columns]))})
+        known = ["x", "y", "event", "entity", *feed.columns]
+        if column not in known:
+            raise ValidationError({"column": Message("One of {known}.", known=", ".join(known))})
         bins = whole(request.query_params.get("bins"), "bins") or 40
         return Response(recent.histogram(feed, column, min(max(bins, 1), HISTOGRAM_BINS)))
 

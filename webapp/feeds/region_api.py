@@ -11,7 +11,6 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
-from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.parsers import BaseParser, MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -25,6 +24,7 @@ from webapp.config.errors import FaultRow, FaultsBody, faults_body
 from webapp.config.openapi import Length, schema_of
 from webapp.config.parsers import Json
 from webapp.config.related import BoundedListField
+from webapp.config.tables import FormatOfFile
 from webapp.feeds import services
 from webapp.feeds.api import parameter
 from webapp.feeds.exchange import MEDIA, Exported, read_features, write_features
@@ -124,13 +124,6 @@ class ChangedRegions(TypedDict):
 
     changed: list[int]
     refused: list[RefusedRegion]
-
-
-class FormatOfFile(DefaultContentNegotiation):
-    """`?format=` names the file's format here, not the renderer."""
-
-    def filter_renderers(self, renderers: Any, format: str) -> Any:
-        return renderers
 
 
 class RegionView(OfFeedView):

@@ -149,6 +149,8 @@ export const shift = record({
   editable: otherwise(boolean, false),
 });
 export type Shift = ReturnType<typeof shift>;
+export const turn = record({ id, person: string, begins_at: moment, ends_at: moment, by_hand: boolean });
+export type Turn = ReturnType<typeof turn>;
 
 export const newChannel = record({ secret: otherwise(string, "") });
 export const tested = record({ ok: boolean, status: nullable(number), error: otherwise(string, "") });

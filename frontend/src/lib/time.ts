@@ -70,6 +70,11 @@ export function fromWall(text: string, zone: Zone): number | null {
   return offsets.map((offset) => wall - offset).find((t) => t + zoneOffset(t, "ms", zone) === wall) ?? wall - offsets[0]!;
 }
 
+/** The zone by its name of the IANA list. */
+export function zoneId(zone: Zone): string {
+  return zone === "local" ? Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC" : zone;
+}
+
 export function zoneName(zone: Zone): string {
   const options: Intl.DateTimeFormatOptions = { timeZoneName: "short" };
   if (zone !== "local") options.timeZone = zone;

@@ -16,14 +16,17 @@ import { DeskConnectionView } from "../views/desk_connection_view";
 import { DeskFiltersView } from "../views/desk_filters_view";
 import { DeskGroupsView } from "../views/desk_groups_view";
 import { openDialog } from "../views/dialog_view";
+import { attachExport } from "../views/export_menu";
 import { openMutes } from "../views/mutes_view";
 import { notifyAlert } from "../views/notifications";
-import { fail, openShell, pageFrame, refreshAlertCount } from "../views/shell_view";
+import { fail, openShell, pageFrame, refreshAlertCount, toast } from "../views/shell_view";
 
 /** The first page fills a window; the rest is loaded while the reader looks at it. */
 const FIRST_ROWS = 60;
 const PAGE_ROWS = 200;
 const COUNT_EVERY_MS = 2_000;
+/** The most rows of a file, as on the server. */
+const FILE_ROWS = 100_000;
 /** The state of a history entry that follows one of the list. */
 const FROM_LIST = { isFromList: true };
 const KEYS: [string, string][] = [
@@ -82,6 +85,13 @@ const panel = h("div", { class: "panel table-wrap desk-panel" });
 const layout = h("div", { class: "alerts-layout" }, panel, detail.element);
 const filters = new DeskFiltersView(view, shell.feeds, shell.me, look);
 
+const exporter = button(t("Export"), {
+  icon: "download",
+  kind: "button-quiet button-sm",
+  title: t("All alerts that these filters leave, as a file"),
+});
+attachExport(exporter, download);
+
 const body = pageFrame(
   shell.root,
   t("Alerts"),
@@ -93,7 +103,7 @@ const body = pageFrame(
   ],
   "page-wide page-desk",
 );
-body.append(filters.element, h("div", { class: "row desk-status" }, count, news, bulk.element), layout);
+body.append(filters.element, h("div", { class: "row desk-status" }, count, exporter, news, bulk.element), layout);
 news.hidden = true;
 
 /** The alerts of one group, one by one. */
@@ -112,6 +122,16 @@ function acknowledgeGroup({ key, count: size }: AlertGroup): void {
   const matching = filtersOf(view, Date.now());
   matching.set(view.group, key);
   void bulk.decideAll("acknowledge", matching.toString(), size);
+}
+
+/** Not only the rows that are loaded; in the order of the list. */
+function download(format: string): void {
+  const search = filtersOf(view, Date.now());
+  search.set("order", view.order);
+  search.set("format", format);
+  location.assign(`/api/v1/alerts/export?${search.toString()}`);
+  if (total !== null && total > FILE_ROWS)
+    toast(t("The file has the first {most} of {total} alerts.", { most: formatNumber(FILE_ROWS), total: formatNumber(total) }));
 }
 
 function look(wanted: DeskView): void {

@@ -5,7 +5,7 @@ import { muteRow, regionUse, type Alert, type Me, type MuteRow } from "../lib/sh
 import { call, getAll, post } from "../lib/api";
 import { boolean, id, otherwise, record, string } from "../lib/parse";
 import { button, h, replace } from "../lib/dom";
-import { formatMoment, fromWall, zoneName, type Zone } from "../lib/time";
+import { formatMoment, fromWall, zoneId, zoneName, type Zone } from "../lib/time";
 import { mayMake } from "../lib/roles";
 import { keepEntries, openDialog } from "./dialog_view";
 import { showFaults } from "./faults_view";
@@ -158,7 +158,7 @@ function openForm(me: Me, targets: readonly Target[], usual: string, onDone: () 
       until: ends,
       ...begins,
       rule: repeats,
-      zone: me.time_zone === "local" ? Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC" : me.time_zone,
+      zone: zoneId(me.time_zone),
       team: team.value === "" ? null : Number(team.value),
     };
     post("mutes/", body, muteRow).then(() => {

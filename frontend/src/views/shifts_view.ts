@@ -1,14 +1,15 @@
-/** Shifts: who is on call now, from an imported calendar file. */
+/** Shifts: who is on call now, from an imported calendar file and from turns entered by hand. */
 
 import type { Me } from "../lib/shapes";
 import { call, getAll } from "../lib/api";
 import { shift, type Shift } from "../lib/answers";
 import { button, empty, h, replace } from "../lib/dom";
-import { formatMoment } from "../lib/time";
+import { formatMoment, zoneId } from "../lib/time";
 import { confirmDanger, keepEntries, openDialog } from "./dialog_view";
 import { field, refusedIn } from "./form_parts";
 import { fail, toast } from "./shell_view";
 import { warningNotice } from "./warning_view";
+import { openTurns } from "./turns_view";
 import { t } from "../lib/texts";
 
 export class ShiftsView {
@@ -18,7 +19,7 @@ export class ShiftsView {
 
   async load(): Promise<void> {
     const rows = await getAll("shifts/", shift);
-    const none = empty("clock", t("No shift yet"), t("A shift says who is on call, from a calendar file. A rule can send to it."));
+    const none = empty("clock", t("No shift yet"), t("A shift says who is on call. A rule can send to it."));
     replace(this.element, ...(rows.length > 0 ? rows.map((row) => this.card(row)) : [none]));
   }
 
@@ -32,19 +33,23 @@ export class ShiftsView {
     });
     const file = h("input", { type: "file", id: "shift-file", accept: ".ics,text/calendar" });
     const hint = t("An iCalendar file (.ics). Its events name people of your teams: by user name in the title, or by e-mail address.");
+    const byHand = t("Without a calendar you enter the turns by hand, in the next step.");
     const dialog = openDialog(
       stored === null ? t("New shift") : t("The shift “{name}”", { name: stored.name }),
       field("name", t("Name"), name),
-      field("calendar", stored === null ? t("Calendar") : t("Another calendar"), file, hint),
+      field("calendar", stored === null ? t("Calendar") : t("Another calendar"), file, stored === null ? `${hint} ${byHand}` : hint),
     );
     keepEntries(dialog);
     const save = async (): Promise<void> => {
       const chosen = file.files?.[0];
-      const calendar = chosen === undefined ? (stored === null ? { calendar: "" } : {}) : { calendar: await chosen.text() };
-      const body = { name: name.value.trim(), zone: this.me.time_zone, ...calendar };
-      await call(stored === null ? "shifts/" : `shifts/${stored.id}/`, { method: stored === null ? "POST" : "PATCH", body });
+      const calendar = chosen === undefined ? {} : { calendar: await chosen.text() };
+      const body = { name: name.value.trim(), zone: zoneId(this.me.time_zone), ...calendar };
+      const place = stored === null ? "shifts/" : `shifts/${stored.id}/`;
+      const saved = shift(await call(place, { method: stored === null ? "POST" : "PATCH", body }), "/");
       dialog.close();
-      toast(chosen === undefined ? t("“{name}” is changed.", { name: body.name }) : t("The calendar is imported."), "good");
+      if (chosen !== undefined) toast(t("The calendar is imported."), "good");
+      else if (stored !== null) toast(t("“{name}” is changed.", { name: body.name }), "good");
+      else openTurns(saved, this.me, () => void this.load().catch(fail));
       await this.load();
     };
     dialog.foot.append(
@@ -81,6 +86,7 @@ export class ShiftsView {
           ? h("div", { class: "small faint" }, t("Not in your teams: {unknown}", { unknown: row.unknown.join(", ") }))
           : null,
       ),
+      button(t("Turns"), { kind: quiet, onClick: () => openTurns(row, this.me, () => void this.load().catch(fail)) }),
       row.editable ? button(t("Edit"), { kind: quiet, onClick: () => this.openForm(row) }) : null,
       row.editable ? button(t("Remove"), { kind: `${quiet} button-danger`, onClick: () => void this.remove(row) }) : null,
     );

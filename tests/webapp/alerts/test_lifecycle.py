@@ -329,14 +329,6 @@ def test_the_statistics_agree_with_a_recount(query: Query, people: SimpleNamespa
     assert [(row["name"], row["count"]) for row in numbers["noisiest_queries"]] == [(query.name, 2)]
 
 
-def test_alerts_are_exported_as_csv_with_the_filters_of_the_list(query: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
-    record(query, crossing(query, "in", "=1+1", 10), crossing(query, "in", "b", 11))
-    answer = client_of(people.viewer).get("/api/v1/alerts/export?search=1%2B1")
-    head, row = b"".join(answer.streaming_content).decode().splitlines()
-    assert head.startswith("id,feed,query,query_name,kind,entities,") and answer["Content-Disposition"] == 'attachment; filename="alerts.csv"'
-    assert ",yard," in row and ",in,'=1+1," in row and row.endswith(",false")
-
-
 def test_all_matching_alerts_are_handled_in_chunks(
     query: Query, people: SimpleNamespace, client_of: Callable[..., APIClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,7 +18,8 @@ from tests.webapp.alerts.test_routing import quiet, reached
 from webapp.alerts.models import Alert, Notification, Shift, Turn
 from webapp.alerts.routing import rule_save
 from webapp.alerts.shift_calendars import run
-from webapp.alerts.shifts import shift_list, shift_save, shifts_at, shifts_warn, warning_of
+from webapp.alerts.shifts import shift_list, shift_save, shifts_at, shifts_warn, turn_save, warning_of
+from webapp.audit.models import Entry
 from webapp.config.wording import translated
 from webapp.queries.models import Query
 
@@ -199,7 +200,7 @@ def test_owners_are_warned_once_in_time_of_uncovered_days(
     (shown,) = client_of(people.owner).get("/api/v1/shifts/").json()["results"]
     assert shown["warning"] == ""
     Turn.objects.all().delete()
-    assert "ended" in client_of(people.owner).get("/api/v1/shifts/").json()["results"][0]["warning"]
+    assert "Nobody is on call" in client_of(people.owner).get("/api/v1/shifts/").json()["results"][0]["warning"]
     # Without a mail server only the page warns; the mail is sent when there is one.
     settings.EMAIL_GIVEN = False
     assert said_at(now + 10 * day) == ("ended", 3)
@@ -220,3 +221,119 @@ def test_the_mail_about_a_shift_is_in_its_owners_language(people: SimpleNamespac
     shift.refresh_from_db()
     assert mailoutbox[0].subject.startswith("Die Schicht duty: Der Kalender endet am ") and "Bereitschaft" in mailoutbox[0].body
     assert warning_of(shifts_at(Shift.objects.all(), now).get(), now).text.startswith("The calendar ends on ")  # type: ignore[union-attr]
+
+
+@pytest.mark.services
+@pytest.mark.django_db
+class TestByHand:
+    """Turns entered one by one."""
+
+    HOUR = timedelta(hours=1)
+
+    @pytest.fixture
+    def shift(self, people: SimpleNamespace) -> Shift:
+        return shift_save(user=people.operator, name="duty", zone="Europe/Athens", team=people.harbour)
+
+    @staticmethod
+    def turn(who: str, begin: datetime, end: datetime) -> dict[str, str]:
+        return {"person": who, "begins_at": begin.isoformat(), "ends_at": end.isoformat()}
+
+    def test_a_turn_is_entered_changed_and_removed(self, shift: Shift, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+        client, now, place = client_of(people.operator), timezone.now(), f"/api/v1/shifts/{shift.pk}/turns/"
+        assert "enter turns" in client.get("/api/v1/shifts/").json()["results"][0]["warning"]
+        made = client.post(place, self.turn("viewer", now - self.HOUR, now + self.HOUR), format="json")
+        assert made.status_code == 201 and made.json()["by_hand"] is True
+        later = client.post(place, self.turn("analyst", now + 2 * self.HOUR, now + 3 * self.HOUR), format="json").json()
+        client.post(place, self.turn("admin", now + self.HOUR, now + 2 * self.HOUR), format="json")
+        assert [one["person"] for one in client.get(place).json()["results"]] == ["viewer", "admin", "analyst"]
+        (shown,) = client.get("/api/v1/shifts/").json()["results"]
+        assert shown["on_call"] == ["viewer"] and datetime.fromisoformat(shown["known_until"]) == now + 3 * self.HOUR
+        changed = client.patch(f"{place}{later['id']}/", {"person": "operator", "ends_at": (now + 200 * self.HOUR).isoformat()}, format="json")
+        assert (changed.json()["person"], changed.json()["begins_at"]) == ("operator", later["begins_at"])
+        assert client.get("/api/v1/shifts/").json()["results"][0]["warning"] == ""
+        assert client.delete(f"{place}{later['id']}/").status_code == 204 and shift.turns.count() == 2
+        assert Entry.objects.order_by("-pk")[0].object_type == "turn" and Entry.objects.order_by("-pk")[0].object_id == str(later["id"])
+
+    def test_a_rule_sends_to_who_was_entered(self, shift: Shift, query: Query, people: SimpleNamespace) -> None:
+        quiet(people.viewer, "viewer")
+        rule_save(user=people.operator, name="first", shifts=[shift])
+        now = timezone.now()
+        turn_save(user=people.operator, shift=shift, person="viewer", begins_at=now - self.HOUR, ends_at=now + self.HOUR)
+        record(query, crossing(query, "in", "a", 10))
+        assert reached() == [("viewer", "first")]
+
+    @pytest.mark.parametrize(
+        ("who", "begin", "end", "pointer", "said"),
+        [
+            ("viewer", 2, 1, "/ends_at", "after it begins"),
+            ("viewer", 2, 2, "/ends_at", "after it begins"),
+            ("viewer", -3, -2, "/ends_at", "past"),
+            ("viewer", 1, 24 * 365, "/ends_at", "100 days"),
+            ("stranger", 1, 2, "/person", "No member of your teams"),
+            ("nobody there", 1, 2, "/person", "No member of your teams"),
+            ("analyst", 5, 7, "/person", "already"),
+        ],
+    )
+    def test_a_wrong_turn_is_refused_at_its_field(
+        self, who: str, begin: int, end: int, pointer: str, said: str, shift: Shift, people: SimpleNamespace, client_of: Callable[..., APIClient]
+    ) -> None:
+        now = timezone.now()
+        turn_save(user=people.operator, shift=shift, person="analyst", begins_at=now + 4 * self.HOUR, ends_at=now + 6 * self.HOUR)
+        turn = self.turn(who, now + begin * self.HOUR, now + end * self.HOUR)
+        answer = client_of(people.operator).post(f"/api/v1/shifts/{shift.pk}/turns/", turn, format="json")
+        (fault,) = answer.json()["faults"]
+        assert answer.status_code == 400 and fault["pointer"] == pointer and said in fault["message"]
+        assert shift.turns.count() == 1
+
+    def test_what_is_missing_is_said_at_its_field(self, shift: Shift, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+        answer = client_of(people.operator).post(f"/api/v1/shifts/{shift.pk}/turns/", {"person": "", "begins_at": "soon"}, format="json")
+        assert {fault["pointer"] for fault in answer.json()["faults"]} == {"/person", "/begins_at", "/ends_at"}
+
+    def test_another_calendar_keeps_turns_entered_by_hand_and_its_own_are_changed_there(
+        self, shift: Shift, people: SimpleNamespace, client_of: Callable[..., APIClient]
+    ) -> None:
+        now, client = timezone.now(), client_of(people.operator)
+        turn_save(user=people.operator, shift=shift, person="analyst", begins_at=now - self.HOUR, ends_at=now + 2 * self.HOUR)
+        for who in ("viewer", "operator, analyst"):
+            shift_save(user=people.operator, shift=shift, calendar=calendar((now - self.HOUR, now + 50 * self.HOUR, who)))
+        place = f"/api/v1/shifts/{shift.pk}/turns/"
+        rows = client.get(place).json()["results"]
+        assert sorted((one["person"], one["by_hand"]) for one in rows) == [("analyst", False), ("analyst", True), ("operator", False)]
+        assert sorted(client.get("/api/v1/shifts/").json()["results"][0]["on_call"]) == ["analyst", "operator"], "each once"
+        of_calendar = next(one["id"] for one in rows if not one["by_hand"])
+        assert client.delete(f"{place}{of_calendar}/").status_code == client.patch(f"{place}{of_calendar}/", {}, format="json").status_code == 403
+
+    def test_only_those_who_may_change_the_shift_enter_turns(
+        self, shift: Shift, people: SimpleNamespace, client_of: Callable[..., APIClient]
+    ) -> None:
+        now, place = timezone.now(), f"/api/v1/shifts/{shift.pk}/turns/"
+        turn = turn_save(user=people.operator, shift=shift, person="analyst", begins_at=now, ends_at=now + self.HOUR)
+        other = shift_save(user=people.stranger, name="other")
+        for who, allowed in ((people.admin, True), (people.viewer, False)):
+            client = client_of(who)
+            assert client.get(place).json()["results"][0]["id"] == turn.pk
+            wanted = self.turn("viewer", now + self.HOUR, now + 2 * self.HOUR)
+            assert client.post(place, wanted, format="json").status_code == (201 if allowed else 403)
+            assert client.patch(f"{place}{turn.pk}/", {}, format="json").status_code == (200 if allowed else 403)
+        stranger = client_of(people.stranger)
+        assert stranger.get(place).status_code == stranger.delete(f"{place}{turn.pk}/").status_code == 404
+        assert stranger.delete(f"/api/v1/shifts/{other.pk}/turns/{turn.pk}/").status_code == 404, "a turn of another shift"
+
+    def test_the_owner_is_warned_before_the_last_turn_entered_ends(
+        self, shift: Shift, people: SimpleNamespace, settings: Any, mailoutbox: list[EmailMessage]
+    ) -> None:
+        settings.EMAIL_GIVEN = True
+        people.operator.email = "operator@example.org"
+        people.operator.save()
+        now, day = timezone.now(), timedelta(days=1)
+
+        def said_at(moment: datetime) -> tuple[str, int]:
+            shown = warning_of(shifts_at(Shift.objects.all(), moment).get(), moment)
+            shifts_warn(moment)
+            return ("" if shown is None else shown.kind, len(mailoutbox))
+
+        assert said_at(now) == ("ended", 0), "nobody needs a mail about what they are making"
+        turn_save(user=people.operator, shift=shift, person="viewer", begins_at=now, ends_at=now + 10 * day)
+        assert said_at(now) == ("", 0)
+        assert said_at(now + 8 * day) == ("ends", 1) and "The last turn ends on" in mailoutbox[0].subject
+        assert said_at(now + 11 * day) == ("ended", 2) and "calendar" not in mailoutbox[1].subject

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,7 +17,7 @@ READING = {"entity": ["mmsi"], "time": ["received"], "time_format": "epoch_ms", 
 def things(people: SimpleNamespace, feed: Any, region: Any, query: Any) -> dict[str, Any]:
     """One object of each kind, all of the harbour team."""
     from webapp.alerts.deliveries import channel_create
-    from webapp.alerts.models import Alert, Delivery, Mute, SavedView, Shift
+    from webapp.alerts.models import Alert, Delivery, Mute, SavedView, Shift, Turn
     from webapp.alerts.routing import rule_save
     from webapp.connectors.services import connector_create
     from webapp.feeds.models import Upload
@@ -42,6 +43,9 @@ def things(people: SimpleNamespace, feed: Any, region: Any, query: Any) -> dict[
         "view": view,
         "mute": mute,
         "rule": rule,
-        "shift": Shift.objects.create(owner=people.owner, team=people.harbour, name="duty"),
+        "shift": (shift := Shift.objects.create(owner=people.owner, team=people.harbour, name="duty")),
+        "turn": Turn.objects.create(
+            shift=shift, person=people.analyst, begins_at=timezone.now(), ends_at=timezone.now() + timedelta(hours=8), by_hand=True
+        ),
         "delivery": Delivery.objects.create(channel=channel, body="{}", failed_at=timezone.now()),
     }

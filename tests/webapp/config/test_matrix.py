@@ -155,6 +155,8 @@ OWNED = {
     "api-alert-comments": ["POST"],
     "api-channel": ["GET", "PATCH", "DELETE"],
     "api-shift": ["GET", "PATCH", "DELETE"],
+    "api-shift-turns": ["GET", "POST"],
+    "api-shift-turn": ["PATCH", "DELETE"],
     "api-channel-rotate": ["POST"],
     "api-channel-test": ["POST"],
     "api-channel-deliveries": ["GET"],
@@ -189,6 +191,8 @@ def address_of(name: str, things: dict[str, Any]) -> str:
         return reverse(name, args=[things["feed"].name]) + "?id=a"
     if name == "api-channel-delivery-retry":
         return reverse(name, args=[things["channel"].pk, things["delivery"].pk])
+    if name == "api-shift-turn":
+        return reverse(name, args=[things["shift"].pk, things["turn"].pk])
     if name == "api-query-version":
         return reverse(name, args=[things["query"].pk, 1])
     if name in ("api-job", "api-job-start", "api-job-stop"):

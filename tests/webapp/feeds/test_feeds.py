@@ -180,6 +180,8 @@ def test_a_histogram_counts_numbers_in_bins_and_texts_by_frequency(
     shown = client.get("/api/v1/feeds/yard/histogram?column=speed&bins=2").json()
     assert (shown["rows"], shown["nulls"], shown["edges"], shown["counts"]) == (4, 1, [0.0, 5.0, 10.0], [1, 2])
     assert client.get("/api/v1/feeds/yard/histogram?column=kind").json()["values"] == [["car", 2], ["bus", 1]]
+    assert client.get("/api/v1/feeds/yard/histogram?column=event").json()["values"] == [["position", 4]]
+    assert sum(count for _, count in client.get("/api/v1/feeds/yard/histogram?column=entity").json()["values"]) == 4
     assert client.get("/api/v1/feeds/yard/histogram?column=nonsense").status_code == 400
 
 

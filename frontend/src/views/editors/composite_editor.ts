@@ -20,6 +20,7 @@ import {
   type CompositeEntries,
   type PatternAnswer,
 } from "../../data/composite_data";
+import { CompositeHistory } from "../../data/composite_history";
 import "../../styles/composite.css";
 import {
   fromTree,
@@ -58,15 +59,6 @@ const ASK_AFTER_MS = 250;
 
 export const open: OpenEditor = (document, context) => new CompositeEditor(document, context);
 
-/** Steps that can be undone. */
-const REMEMBERED = 100;
-
-interface Earlier {
-  where: string;
-  chosen: number;
-  entries: Pick<CompositeEntries, "root" | "primitives" | "written">;
-}
-
 class CompositeEditor implements FamilyEditor {
   readonly element = h("div");
   readonly stage = h("div", { class: "composite-stage" });
@@ -76,8 +68,7 @@ class CompositeEditor implements FamilyEditor {
   private faulty: ReadonlySet<string> = new Set();
   private form: NodeForm | null = null;
   private detection: Detection | null = null;
-  /** What the pattern was before each change. */
-  private readonly past: Earlier[] = [];
+  private readonly history = new CompositeHistory();
   private readonly question = new Latest(
     (signal) => this.asked(signal),
     (error) => replace(this.words, h("p", { class: "muted" }, reason(error))),
@@ -268,20 +259,14 @@ class CompositeEditor implements FamilyEditor {
     this.tree.focus();
   }
 
-  /**
-   * Called before a change. Changes with the same `where`, one after the other, such as typed
-   * letters, are undone together.
-   */
+  /** Called before a change. */
   private remember(where = ""): void {
-    if (where !== "" && this.past.at(-1)?.where === where) return;
-    const { root, primitives, written } = this.entries;
-    this.past.push({ where, chosen: this.chosen, entries: { root, primitives, written } });
-    if (this.past.length > REMEMBERED) this.past.shift();
+    this.history.remember(this.entries, this.chosen, where);
   }
 
   private undo(): void {
-    const earlier = this.past.pop();
-    if (earlier === undefined) return;
+    const earlier = this.history.undo(this.entries);
+    if (earlier === null) return;
     this.changed({ ...this.entries, ...earlier.entries }, earlier.chosen);
     this.tree.focus();
   }
@@ -383,7 +368,7 @@ class CompositeEditor implements FamilyEditor {
   private showTree(): void {
     const { entries, chosen, faulty, answer } = this;
     const leaves = entries.root === null || answer === null ? new Map<number, never>() : leavesById(entries.root, answer.leaves);
-    this.tree.show({ entries, leaves, faulty, chosen, canUndo: this.past.length > 0 });
+    this.tree.show({ entries, leaves, faulty, chosen, canUndo: this.history.canUndo(entries) });
   }
 
   private showDetail(): void {

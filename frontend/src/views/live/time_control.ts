@@ -7,7 +7,7 @@ import { t } from "../../lib/texts";
 import { parseWhen } from "../../clock/when";
 import { button, h, icon, iconButton, replace } from "../../lib/dom";
 import { formatClock, formatMoment, formatSpan, zoneName } from "../../lib/time";
-import { attachMenu } from "../menu_view";
+import { attachExport } from "../export_menu";
 import { toast } from "../shell_view";
 import type { TimelineView } from "../timeline_view";
 import { showLegend } from "./legend";
@@ -26,11 +26,6 @@ export interface TimeHandlers {
 /** Multiples of real time. */
 const RATES = [1, 2, 5, 10, 30, 60, 120, 300, 600] as const;
 const FIRST_RATE = 10;
-const FILES = [
-  ["csv", "CSV"],
-  ["geojson", "GeoJSON"],
-  ["jsonl", t("JSON lines")],
-] as const;
 /** The share of the window that an arrow key moves. */
 const STEP = 0.02;
 
@@ -110,9 +105,7 @@ export class TimeControl {
       this.exportButton,
       this.listButton,
     );
-    attachMenu(this.exportButton, () =>
-      FILES.map(([format, name]) => ({ content: [h("span", {}, name)], onPick: () => this.download(format) })),
-    );
+    attachExport(this.exportButton, (format) => this.download(format));
     this.showPlaying();
   }
 

@@ -1,7 +1,9 @@
 /** Rows of conditions `[column, operator, constant]`: which events count. */
 
+import { get } from "../../lib/api";
 import { button, h, iconButton, replace } from "../../lib/dom";
 import { columnsOf } from "../../lib/columns";
+import { completions, hasKnownValues, knownValues } from "../../data/known_values";
 import { fromConditions, OPERATORS, toConditions, type ConditionEntry } from "../../data/query_form_data";
 import type { Feed } from "../../lib/shapes";
 import { t } from "../../lib/texts";
@@ -64,18 +66,34 @@ export class ConditionsField {
     );
   }
 
+  /** Offers values that the feed's newest rows have; any other can be typed. */
+  private async offer(entry: ConditionEntry, known: HTMLElement): Promise<void> {
+    const { feed } = this.options;
+    const { column } = entry;
+    const values = hasKnownValues(feed, column) ? await valuesOf(feed, column) : [];
+    if (column !== entry.column) return;
+    replace(known, ...completions(values, entry.operator, entry.value).map((value) => h("option", { value })));
+  }
+
   private row(entry: ConditionEntry, i: number): HTMLElement {
     const { id, pointer, feed } = this.options;
     const columns = Object.keys(columnsOf(feed)).concat("event", "entity");
+    const known = h("datalist", { id: `${id}-known-${i}` });
     const value = h("input", {
       class: "input num",
       id: `${id}-value-${i}`,
+      list: known.id,
       placeholder: placeholder(entry.operator),
       value: entry.value,
       "aria-label": t("Value"),
       autocomplete: "off",
     });
-    value.addEventListener("input", () => this.change(entry, { value: value.value }));
+    const offer = (): void => void this.offer(entry, known);
+    value.addEventListener("focus", offer);
+    value.addEventListener("input", () => {
+      this.change(entry, { value: value.value });
+      offer();
+    });
     const operator = h(
       "select",
       { class: "select", id: `${id}-operator-${i}`, "aria-label": t("Comparison") },
@@ -91,12 +109,26 @@ export class ConditionsField {
       columnSelect(`${id}-column-${i}`, columns, entry.column, (column) => this.change(entry, { column })),
       operator,
       value,
+      known,
       iconButton(t("Remove this condition"), "trash-2", {
         kind: "button-quiet button-sm",
         onClick: () => this.set(this.entries.filter((one) => one !== entry)),
       }),
     );
   }
+}
+
+const asked = new Map<string, Promise<string[]>>();
+
+/** Asked for once while the page is open; none if the server cannot be asked: they are optional. */
+function valuesOf(feed: Feed, column: string): Promise<string[]> {
+  const path = `feeds/${feed.name}/histogram?${new URLSearchParams({ column }).toString()}`;
+  const known = asked.get(path) ?? get(path, knownValues).then(({ values }) => values);
+  asked.set(path, known);
+  return known.catch(() => {
+    asked.delete(path);
+    return [];
+  });
 }
 
 function placeholder(operator: string): string {

@@ -45,7 +45,7 @@ def delivery_of(token: str) -> Delivery | None:
 
 
 def alerts_of(delivery: Delivery) -> list[Alert]:
-    """The alerts of the message that nobody has taken yet, and that its channel's owner may handle."""
+    """Those alerts of the message that nobody has taken and its channel's owner may handle."""
     return list(alert_list(user=delivery.channel.owner, to_handle=True).filter(notifications__delivery=delivery, state__in=FROM[Step.ACKNOWLEDGED]))
 
 

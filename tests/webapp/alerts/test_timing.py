@@ -102,9 +102,7 @@ class TestPlanned:
         assert sent(desk, 59) == []
         assert sent(desk, 60) == [("digest", ["a"])]
 
-    def test_a_digest_lists_the_gravest_first(
-        self, query: Query, people: SimpleNamespace, desk: Channel, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_digest_lists_the_gravest_first(self, query: Query, people: SimpleNamespace, desk: Channel, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("webapp.alerts.deliveries.LISTED_IN_ONE_MESSAGE", 3)
         rule_save(user=people.owner, name="hourly", channels=[desk], digest="hourly")
         for minute, (entity, severity) in enumerate([("a", "low"), ("b", "low"), ("c", "info"), ("d", "low"), ("e", "high")]):

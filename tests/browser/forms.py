@@ -161,3 +161,10 @@ def shot(page: Page, name: str) -> None:
             page.evaluate("scheme => { document.documentElement.dataset.theme = scheme }", scheme)
             page.screenshot(path=f"{folder}/{name}-{scheme}.png", full_page=True)
         page.evaluate("document.documentElement.dataset.theme = 'light'")
+
+
+def page_asks(page: Page) -> list[str]:
+    """The kinds of the browser's own questions from now on; each is answered by staying."""
+    asked: list[str] = []
+    page.on("dialog", lambda dialog: (asked.append(dialog.type), dialog.dismiss()))
+    return asked

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.browser.conftest import PASSWORD
-from tests.browser.forms import tab_to
+from tests.browser.forms import page_asks, tab_to
 from tests.browser.test_alerts import come, make
 from tests.browser.test_limits import shot
 from tests.webapp.answers import a_head
@@ -132,6 +132,30 @@ def test_what_others_do_is_shown_and_takes_no_text_away(site: Site) -> None:
     page.get_by_role("button", name="Right", exact=True).click()
     page.locator(".alert-detail").get_by_text("ada right").wait_for()
     assert page.get_by_label("Comment", exact=True).input_value() == "Asked the harbour"
+
+
+def test_a_begun_comment_stays_with_its_alert(site: Site) -> None:
+    page = opened(site, 3)
+    comment = page.get_by_label("Comment", exact=True)
+    page.keyboard.press("j")
+    what_happened(page, "walker 2: entered")
+    comment.fill("Asked the harb")
+    comment.blur()
+    page.keyboard.press("j")
+    what_happened(page, "walker 1: entered")
+    assert comment.input_value() == ""
+    asked = page_asks(page)
+    page.get_by_role("link", name="Queries", exact=True).click()
+    assert asked == ["beforeunload"]
+    page.keyboard.press("k")
+    what_happened(page, "walker 2: entered")
+    assert comment.input_value() == "Asked the harb"
+    page.get_by_role("button", name="Comment", exact=True).click()
+    page.locator(".steps").get_by_text("Asked the harb").wait_for()
+    page.keyboard.press("Escape")
+    page.get_by_role("link", name="Queries", exact=True).click()
+    page.wait_for_url("**/queries/")
+    assert len(asked) == 1
 
 
 def test_the_way_back_leads_from_an_alert_to_the_list(site: Site) -> None:

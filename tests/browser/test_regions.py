@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.browser.forms import page_asks
 from tests.webapp.answers import a_feed
 from webapp.accounts.models import Membership, Role
 from webapp.feeds.models import Region
@@ -91,6 +92,8 @@ def test_a_region_is_made_by_keyboard_and_not_lost_by_a_click(site: Site) -> Non
     page.get_by_text("“by numbers” is saved.").wait_for()
     assert Region.objects.get(name="by numbers").geometry["coordinates"] == [[[10, 55], [11, 55], [11, 56], [10, 56], [10, 55]]]
     page.get_by_role("button", name="New region by numbers").press("Enter")
+    asked = page_asks(page)
+    assert "by numbers" in _exported(site, "CSV") and asked == [], "a file is no reason to leave the page"
     page.locator(".region-item", has_text="by numbers").press("Enter")
     page.get_by_role("dialog").get_by_role("button", name="Cancel").press("Enter")
     page.get_by_role("heading", name="New region").wait_for()

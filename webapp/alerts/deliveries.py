@@ -135,7 +135,8 @@ def _prepare_kind(channel: Channel, due: QuerySet[Notification], kind: str, budg
         return len(alone)
     last = waiting.values_list("pk", flat=True).last()
     rows = due.filter(pk__lte=last)
-    listed = [_row_of(one) for one in waiting[:LISTED_IN_ONE_MESSAGE]]
+    gravest = waiting.filter(pk__lte=last).order_by("-alert__rank", "id")
+    listed = [_row_of(one) for one in gravest[:LISTED_IN_ONE_MESSAGE]]
     _make(channel, rows, message(listed, kind=kind, count=rows.count(), now=now), now)
     return 1
 
@@ -151,7 +152,7 @@ def _row_of(notification: Notification) -> dict[str, Any]:
 
 
 def message(alerts: Sequence[dict[str, Any]], *, kind: str, count: int, now: datetime) -> str:
-    """The message's JSON text: what happened, to how many alerts, and the first of them."""
+    """The message's JSON text: what happened, to how many alerts, and those that it lists."""
     return json.dumps({"type": kind, "timestamp": now.isoformat(), "data": {"count": count, "alerts": list(alerts)}}, separators=(",", ":"))
 
 

@@ -14,7 +14,7 @@ from django.conf import settings
 from django.core import signing
 from django.urls import reverse
 
-from webapp.alerts.handling import Decision, alerts_decide
+from webapp.alerts.handling import FROM, Decision, alerts_decide
 from webapp.alerts.models import Alert, Delivery, Step
 from webapp.alerts.selectors import alert_list
 from webapp.config.opened_links import link_to
@@ -45,8 +45,8 @@ def delivery_of(token: str) -> Delivery | None:
 
 
 def alerts_of(delivery: Delivery) -> list[Alert]:
-    """The open alerts of the message that its channel's owner may handle."""
-    return list(alert_list(user=delivery.channel.owner, to_handle=True).filter(notifications__delivery=delivery).exclude(state="resolved"))
+    """Those alerts of the message that nobody has taken and its channel's owner may handle."""
+    return list(alert_list(user=delivery.channel.owner, to_handle=True).filter(notifications__delivery=delivery, state__in=FROM[Step.ACKNOWLEDGED]))
 
 
 def acknowledge(delivery: Delivery) -> list[int]:

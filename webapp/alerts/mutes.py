@@ -34,6 +34,8 @@ from webapp.queries.models import Query
 LONGEST_WINDOW = timedelta(days=7)
 LONGEST_AGO = timedelta(days=366)
 """The earliest beginning of a rule: its windows are computed from its beginning."""
+CLOCK_CHANGE = timedelta(hours=3)
+"""More than any clock is put forward or back."""
 NOT_BY_DAYS = {"BYMONTHDAY", "BYSETPOS"}
 """Not with DAILY or WEEKLY: for a 31st of February each day or week until the
 year 9999 would be searched."""
@@ -81,10 +83,10 @@ def mute_create(
     mute.rule, mute.zone, mute.window_from, mute.window_until = rule, zone, first, until
     if rule:
         _check_rule(mute)
+        mute.first_from, mute.length = first, _by_the_clock(first, until or first, ZoneInfo(zone))
         following = window_after(mute, now)
         if following is None:
             raise refuse("/rule", Message("It never comes again."))
-        mute.first_from, mute.length = first, (until or first) - first
         mute.window_from, mute.window_until = following
     with transaction.atomic():
         # Serialised with batches: alerts that a batch opens are muted by the batch or found here.
@@ -165,15 +167,25 @@ def _matching(mute: Mute) -> QuerySet[Alert]:
 
 
 def window_after(mute: Mute, now: datetime) -> tuple[datetime, datetime] | None:
-    """The first window of a repeating mute that ends after `now`; null if there are no more."""
+    """The first window of a repeating mute that ends after `now`; null if there are no more. It
+    begins and ends at the hours of the first, whatever the clock does between or in them."""
     zone = ZoneInfo(mute.zone)
     first = (mute.first_from or mute.window_from).astimezone(zone).replace(tzinfo=None)
-    length = mute.length or (mute.window_until or mute.window_from) - mute.window_from
-    occurrence = rrulestr(mute.rule, dtstart=first).after(now.astimezone(zone).replace(tzinfo=None) - length)
-    if occurrence is None:
-        return None
-    begin = occurrence.replace(tzinfo=zone).astimezone(now.tzinfo)
-    return begin, begin + length
+    length = mute.length or _by_the_clock(mute.window_from, mute.window_until or mute.window_from, zone)
+    rule = rrulestr(mute.rule, dtstart=first)
+    occurrence = rule.after(now.astimezone(zone).replace(tzinfo=None) - length - CLOCK_CHANGE)
+    while occurrence is not None:
+        begin, end = ((occurrence + since).replace(tzinfo=zone).astimezone(now.tzinfo) for since in (timedelta(), length))
+        if end > max(begin, now):
+            return begin, end
+        occurrence = rule.after(occurrence)
+    return None
+
+
+def _by_the_clock(begin: datetime, end: datetime, zone: ZoneInfo) -> timedelta:
+    """How long it is on a clock of the zone, which may be put back in between."""
+    shown = [moment.astimezone(zone).replace(tzinfo=None) for moment in (begin, end)]
+    return shown[1] - shown[0] if shown[1] > shown[0] else end - begin
 
 
 def _check_rule(mute: Mute) -> None:

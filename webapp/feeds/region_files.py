@@ -36,6 +36,8 @@ FILE_BYTES = 20_000_000
 FEATURES = 5_000
 CORNERS = 300_000
 """Of all regions of a file together."""
+DEFUSED = re.compile(r"^'(?=[=+\-@\t\r])")
+"""What our own CSV files have before a text that a spreadsheet would take for a formula."""
 VALUES = 1_500_000
 """Numbers and texts of all regions together: a corner has two."""
 FAR_FROM_DEGREES = 1_000
@@ -231,7 +233,8 @@ def _csv(data: bytes) -> Shapes:
         wkt = next((column for column in rows.fieldnames or () if column.lower() in ("wkt", "geometry", "geom")), None)
         if wkt is None:
             raise refuse("/file", Message("The table needs a column wkt with polygons as well-known text."))
-        for values in rows:
+        for cells in rows:
+            values = {column: DEFUSED.sub("", cell) if isinstance(cell, str) else cell for column, cell in cells.items()}
             try:
                 yield values, shapely.from_wkt(values[wkt])
             except shapely.errors.GEOSException as error:

@@ -212,7 +212,8 @@ def regions_import(
 
 
 def _shape_key(geometry: Any) -> str:
-    return json.dumps(geometry, sort_keys=True)
+    """The same for one shape, whether a whole coordinate is stored as 51 or 51.0."""
+    return json.dumps(json.loads(json.dumps(geometry), parse_int=float), sort_keys=True)
 
 
 def _free_name(name: str, taken: set[str]) -> str:

@@ -88,6 +88,11 @@ export function linkButton(text: string, href: string, name?: string, kind = "")
   return h("a", { class: `button ${kind}`.trim(), href }, name ? icon(name) : null, text);
 }
 
+/** Fetches a file to be kept. The page does not count as left, so it does not ask for what is not saved. */
+export function download(href: string): void {
+  h("a", { href, download: "" }).click();
+}
+
 /** An empty state: what is missing, and what to do next. */
 export function empty(name: string, title: string, text: string, ...actions: Child[]): HTMLElement {
   return h("div", { class: "empty" }, icon(name), h("h2", {}, title), h("p", {}, text), ...actions);

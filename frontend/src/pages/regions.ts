@@ -1,6 +1,6 @@
 import { ApiError, call, getAll, post, query as address, reason } from "../lib/api";
 import { importedRegions } from "../lib/answers";
-import { button, empty, h, icon, linkButton, replace } from "../lib/dom";
+import { button, download, empty, h, icon, linkButton, replace } from "../lib/dom";
 import { mayMake } from "../lib/roles";
 import { describe, rectangleIn, type Geometry } from "../lib/regions";
 import { region as regionParser, type Feed, type RegionRow } from "../lib/shapes";
@@ -54,7 +54,7 @@ class RegionsPage {
     attachMenu(exporter, () =>
       (["geojson", "kml", "gpkg", "csv"] as const).map((format) => ({
         content: [h("span", {}, { geojson: "GeoJSON", kml: "KML", gpkg: "GeoPackage", csv: "CSV" }[format])],
-        onPick: () => location.assign(address("/api/v1/regions/export", { feed: feed.name, format })),
+        onPick: () => download(address("/api/v1/regions/export", { feed: feed.name, format })),
       })),
     );
     const map = h("div", { class: "regions-map" });

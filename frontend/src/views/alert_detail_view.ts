@@ -49,6 +49,8 @@ export class AlertDetailView {
     "aria-label": t("Comment"),
     maxlength: 4000,
   });
+  /** Comments that were begun and neither sent nor emptied, by alert. */
+  private readonly begun = new Map<string, string>();
   private closeMap: (() => void) | null = null;
 
   constructor(
@@ -60,6 +62,10 @@ export class AlertDetailView {
     this.zone = me.time_zone;
     this.field.addEventListener("keydown", (event) => {
       if (event.key === "Escape") this.element.focus();
+    });
+    window.addEventListener("beforeunload", (event) => {
+      const isBegun = [...this.begun].some(([id, text]) => id !== this.shown?.id && text.trim() !== "");
+      if (isBegun || (this.shown !== null && this.field.value.trim() !== "")) event.preventDefault();
     });
   }
 
@@ -82,7 +88,7 @@ export class AlertDetailView {
       alertParser,
     ).then(
       (changed) => {
-        if (this.shown?.id === changed.id) this.field.value = "";
+        this.sent(changed.id);
         this.become(changed);
       },
       (error: unknown) => {
@@ -122,6 +128,7 @@ export class AlertDetailView {
   }
 
   close(): void {
+    if (this.shown !== null) this.begun.set(this.shown.id, this.field.value);
     this.shown = null;
     this.loads += 1;
     this.closeMap?.();
@@ -131,7 +138,7 @@ export class AlertDetailView {
 
   async open(alert: Alert): Promise<void> {
     this.close();
-    this.field.value = "";
+    this.field.value = this.begun.get(alert.id) ?? "";
     replace(
       this.element,
       this.head(alert),
@@ -285,7 +292,7 @@ export class AlertDetailView {
         if (this.field.value.trim() === "") return;
         post(`alerts/${alert.id}/comments`, { text: this.field.value.trim() }, alertStep).then((one) => {
           items.append(this.step(one));
-          this.field.value = "";
+          this.sent(alert.id);
         }, fail);
       },
     });
@@ -306,6 +313,12 @@ export class AlertDetailView {
         ),
       ),
     );
+  }
+
+  /** The comment on this alert is stored; one on another alert may be begun. */
+  private sent(id: string): void {
+    this.begun.delete(id);
+    if (this.shown?.id === id) this.field.value = "";
   }
 
   private step(one: AlertStep): HTMLElement {

@@ -7,7 +7,7 @@ import { newChannel } from "../lib/answers";
 import { button, h } from "../lib/dom";
 import { SEVERITY_NAMES } from "../lib/words";
 import { keepEntries, openDialog } from "./dialog_view";
-import { choice, field, refusedIn } from "./form_parts";
+import { changesIn, choice, field, refusedIn } from "./form_parts";
 import { TimingFields } from "./timing_fields";
 import { showSecret } from "./secret_view";
 import { toast } from "./shell_view";
@@ -102,9 +102,12 @@ export function openChannelForm(me: Me, stored: Channel | null, reload: () => Pr
     ...(scope.value === KEPT ? {} : { all_queries: scope.value === "all" }),
     ...timing.values(),
   });
+  const before = body();
   const save = async (): Promise<void> => {
     const made = newChannel(
-      await (stored === null ? post("channels/", body(), newChannel) : call(`channels/${stored.id}/`, { method: "PATCH", body: body() })),
+      await (stored === null
+        ? post("channels/", body(), newChannel)
+        : call(`channels/${stored.id}/`, { method: "PATCH", body: changesIn(body(), before) })),
     );
     dialog.close();
     toast(stored === null ? t("The channel is on.") : t("The channel is changed."), "good");

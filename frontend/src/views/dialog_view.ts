@@ -37,10 +37,15 @@ export function openDialog(title: string, ...content: Child[]): Dialog {
   return { element, body, foot, close };
 }
 
-/** Escape and the cross, pressed by mistake, ask before what was entered is lost. */
+/** Escape, the cross and leaving the page ask before what was entered is lost. */
 export function keepEntries(dialog: Dialog): void {
   let isChanged = false;
   dialog.body.addEventListener("input", () => (isChanged = true));
+  const leaving = (event: Event): void => {
+    if (isChanged) event.preventDefault();
+  };
+  window.addEventListener("beforeunload", leaving);
+  dialog.element.addEventListener("close", () => window.removeEventListener("beforeunload", leaving));
   dialog.element.addEventListener("cancel", (event) => {
     // A field for files has an event of this name, too.
     if (!isChanged || event.target !== dialog.element) return;

@@ -6,6 +6,11 @@ import type { Dialog } from "./dialog_view";
 import { showFaults } from "./faults_view";
 import { fail } from "./shell_view";
 
+/** The values that were entered: what somebody else changed in the others meanwhile stays. */
+export function changesIn(values: Readonly<Record<string, unknown>>, before: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(values).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(before[name])));
+}
+
 export function choice(elementId: string, options: readonly (readonly [string, string])[], value = ""): HTMLSelectElement {
   const element = h("select", { class: "select", id: elementId }, ...options.map(([one, text]) => h("option", { value: one }, text)));
   element.value = value;

@@ -87,7 +87,7 @@ export function openMap(element: HTMLElement, feed: Feed, { isSmall = false, at 
   element.setAttribute("aria-label", t("Map of {feed}", { feed: feed.title === "" ? feed.name : feed.title }));
   if (!isSmall) {
     map.attributionControl.setPrefix(false);
-    L.control.zoom({ position: "bottomright" }).addTo(map);
+    L.control.zoom({ position: "bottomright", zoomInTitle: t("Zoom in"), zoomOutTitle: t("Zoom out") }).addTo(map);
     if (!isPlanar) L.control.scale({ position: "bottomleft", imperial: false }).addTo(map);
   }
   pane(map, "overlays", 340);

@@ -4,14 +4,14 @@ import { atOnce } from "../lib/timing";
 import { DAYS, dryRun, rule as ruleParser, type DryRun, type Rule } from "../data/rule_data";
 import { channel as channelParser, SEVERITIES, type Me } from "../lib/shapes";
 import { call, getAll, post } from "../lib/api";
-import { button, h, replace } from "../lib/dom";
+import { awaiting, button, h, replace } from "../lib/dom";
 import { boolean, id, otherwise, record, string } from "../lib/parse";
 import { teamMates } from "../lib/team_mates";
 import { SEVERITY_NAMES } from "../lib/words";
 import { keepEntries, openDialog } from "./dialog_view";
 import { outcome } from "./dry_run_view";
 import { showFaults } from "./faults_view";
-import { choice, field, refusedIn } from "./form_parts";
+import { changesIn, choice, field, refusedIn } from "./form_parts";
 import { TimingFields } from "./timing_fields";
 import { toast } from "./shell_view";
 import { t } from "../lib/texts";
@@ -106,6 +106,7 @@ export async function openRuleForm(me: Me, feeds: readonly string[], rule: Rule 
     ...timing.values(),
     ...targetFields(target.value),
   });
+  const before = body();
   /** Includes unchanged values: a dry run does not know the stored rule. */
   const whole = (): Record<string, unknown> => {
     const kept =
@@ -139,9 +140,17 @@ export async function openRuleForm(me: Me, feeds: readonly string[], rule: Rule 
     replace(place, outcome(found));
     place.scrollIntoView({ block: "nearest" });
   };
+  const tryOut = (): void => {
+    // An earlier outcome is not taken for that of the form as it is now.
+    replace(place, awaiting());
+    post("routing-rules/dry-run", whole(), dryRun).then(showOutcome, (error: unknown) => {
+      replace(place);
+      failed(error);
+    });
+  };
   const save = async (): Promise<void> => {
     if (rule === null) await post("routing-rules/", body(), ruleParser);
-    else await call(`routing-rules/${rule.id}/`, { method: "PATCH", body: body() });
+    else await call(`routing-rules/${rule.id}/`, { method: "PATCH", body: changesIn(body(), before) });
     dialog.close();
     toast(
       rule === null ? t("“{name}” is on.", { name: name.value.trim() }) : t("“{name}” is changed.", { name: name.value.trim() }),
@@ -151,7 +160,7 @@ export async function openRuleForm(me: Me, feeds: readonly string[], rule: Rule 
   };
   dialog.foot.append(
     button(t("Cancel"), { onClick: dialog.close }),
-    button(t("Try on the last day"), { onClick: () => void post("routing-rules/dry-run", whole(), dryRun).then(showOutcome, failed) }),
+    button(t("Try on the last day"), { onClick: tryOut }),
     button(rule === null ? t("Make rule") : t("Save rule"), { kind: "button-primary", onClick: () => void save().catch(failed) }),
   );
 }

@@ -190,6 +190,8 @@ def test_the_mail_link_acknowledges_after_confirmation_as_the_owner(mails: list[
         "By the link in a message to duty@example.org",
     )
     assert b"Nothing left" in stranger.post(address, {"csrfmiddlewaretoken": token[1]}).content
+    again = stranger.get(address).content
+    assert b"Nothing left" in again and b"<button" not in again, "it does not ask for what is acknowledged"
     assert opened(Client(), found[1][:-3] + "xxx").status_code == 404
     Channel.objects.update(enabled=False)
     assert opened(Client(), found[1]).status_code == 404 and stranger.get(address).status_code == 404

@@ -89,6 +89,32 @@ def test_a_maintenance_window_repeats_in_its_time_zone(query: Query, people: Sim
     assert [span and span[0].isoformat() for span in spans] == ["2026-10-17T22:00:00+00:00", "2026-10-24T22:00:00+00:00", "2026-10-31T23:00:00+00:00"]
 
 
+@pytest.mark.parametrize(
+    ("first", "ends"),
+    [
+        ((datetime(2026, 10, 24, 20, tzinfo=UTC), datetime(2026, 10, 25, 5, tzinfo=UTC)), ["2026-10-25T05", "2026-10-26T05", "2026-10-27T05"]),
+        ((datetime(2026, 10, 23, 20, tzinfo=UTC), datetime(2026, 10, 24, 4, tzinfo=UTC)), ["2026-10-24T04", "2026-10-25T05", "2026-10-26T05"]),
+        ((datetime(2027, 3, 27, 21, tzinfo=UTC), datetime(2027, 3, 28, 4, tzinfo=UTC)), ["2027-03-28T04", "2027-03-29T04", "2027-03-30T04"]),
+    ],
+)
+def test_nights_end_at_the_same_hour_when_the_clock_changes(
+    first: tuple[datetime, datetime], ends: list[str], query: Query, people: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timezone, "now", lambda: first[0] - HOUR)
+    night = {"starts_at": first[0], "until": first[1], "rule": "FREQ=DAILY", "zone": "Europe/Berlin"}  # 22:00 to 6:00
+    mute = mute_create(owner=people.owner, feed=query.feed, query=query, reason="Works", **night)
+    windows = [window_after(mute, first[0] + timedelta(days=days)) for days in (0, 1, 2)]
+    assert [window and window[1].isoformat()[:13] for window in windows] == ends
+
+
+def test_a_window_in_an_hour_that_the_clock_skips_is_left_out(query: Query, people: SimpleNamespace) -> None:
+    begin = datetime(2027, 3, 27, 1, 30, tzinfo=UTC)  # 2:30 in Berlin, where summer time begins a day later
+    mute = Mute(owner=people.owner, feed=query.feed, query=query, rule="FREQ=DAILY", zone="Europe/Berlin", first_from=begin, length=HOUR / 2)
+    mute.window_from, mute.window_until = begin, begin + HOUR / 2
+    window = window_after(mute, begin + HOUR)
+    assert window is not None and window[0].isoformat() == "2027-03-29T00:30:00+00:00"
+
+
 def test_a_repeating_window_mutes_while_it_is_open_and_moves_on(query: Query, people: SimpleNamespace) -> None:
     now = timezone.now()
     mute = mute_create(

@@ -102,6 +102,14 @@ class TestPlanned:
         assert sent(desk, 59) == []
         assert sent(desk, 60) == [("digest", ["a"])]
 
+    def test_a_digest_lists_the_gravest_first(self, query: Query, people: SimpleNamespace, desk: Channel, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("webapp.alerts.deliveries.LISTED_IN_ONE_MESSAGE", 3)
+        rule_save(user=people.owner, name="hourly", channels=[desk], digest="hourly")
+        for minute, (entity, severity) in enumerate([("a", "low"), ("b", "low"), ("c", "info"), ("d", "low"), ("e", "high")]):
+            alert(query, entity, minute + 1, severity)
+        assert sent(desk, 60) == [("digest", ["e", "a", "b"])]
+        assert json.loads(desk.deliveries.get().body)["data"]["count"] == 5
+
     def test_an_hourly_limit_holds_for_all_channels_of_a_person(self, query: Query, people: SimpleNamespace, desk: Channel, settings: Any) -> None:
         settings.USER_QUOTAS = {**settings.USER_QUOTAS, "messages": 4}
         others = [channel_create(owner=people.owner, name=f"desk {n}", url=f"https://hooks.example.org/{n}", all_queries=False) for n in range(3)]

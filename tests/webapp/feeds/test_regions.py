@@ -198,6 +198,22 @@ def test_an_import_says_what_is_stored_already_and_can_leave_it_out(people: Simp
     assert Region.objects.count() == 2
 
 
+@pytest.mark.parametrize("kind", ["csv", "geojson", "gpkg"])
+def test_an_exported_file_is_known_when_it_is_imported_again(
+    kind: str, people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]
+) -> None:
+    client = client_of(people.owner)
+    square = {"type": "Polygon", "coordinates": [[[1, 51], [2, 51], [2, 52], [1, 52], [1, 51]]]}
+    for name in ('=1+2, "Quay" Ü; x', "-5 Meilen", "'tis"):
+        assert client.post("/api/v1/regions/", {"feed": feed.name, "name": name, "geometry": square, "tags": ["=x"]}).status_code == 201
+    Region.objects.filter(name="'tis").update(geometry=BIGGER)
+    data = client.get("/api/v1/regions/export", {"feed": feed.name, "format": kind}).content
+    rows = upload(client, data).json()["created"]
+    assert {row["file_name"] for row in rows} == {'=1+2, "Quay" Ü; x', "-5 Meilen", "'tis"}
+    assert all(row.get("same_as") for row in rows)
+    assert {tuple(region.tags) for region in Region.objects.all()} == {("=x",)}
+
+
 def test_an_import_does_not_tell_of_regions_of_others(people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
     upload(client_of(people.owner), collection(("a", SQUARE)))
     Region.objects.update(owner=people.stranger, team=None, public=False)

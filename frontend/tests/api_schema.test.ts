@@ -193,6 +193,7 @@ const PARSERS: [string, Parser<unknown>][] = [
   ["Scores", answers.scores],
   ["Share", answers.share],
   ["Shift", answers.shift],
+  ["Turn", answers.turn],
   ["Step", shapes.alertStep],
   ["Team", team],
   ["TestAnswer", answers.tested],

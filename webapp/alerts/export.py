@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db.models import QuerySet
@@ -12,11 +11,11 @@ from django.db.models import QuerySet
 from webapp.accounts.permissions import AnyUser
 from webapp.alerts.desk import Order, pieces
 from webapp.alerts.models import Alert, Notification, RoutingRule
-from webapp.alerts.rows import ListedAlertRow, iso, listed_row
+from webapp.alerts.rows import ListedAlertRow, listed_row
+from webapp.config.moments import iso_of_event
 from webapp.config.openapi import Moment
 from webapp.config.tables import PlacedRow, points_of
 from webapp.detections.evidence import evidence_by_key
-from webapp.feeds.models import Feed
 from webapp.queries.models import Query
 
 AT_ONCE = 2_000
@@ -24,7 +23,6 @@ COLUMNS = (
     "id", "feed", "query", "query_name", "kind", "entities", "value", "start", "end", "start_at", "end_at", "severity", "state", "opened_at",
     "over_at", "acknowledged_at", "acknowledged_by", "assignee", "resolved_at", "resolved_by", "resolution", "comments", "regions", "rules", "muted",
 )  # fmt: skip
-_EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 class ExportedAlertRow(ListedAlertRow):
@@ -50,21 +48,11 @@ def rows_of(alerts: QuerySet[Alert], *, user: AnyUser, order: Order, most: int, 
 def _row(alert: Alert, regions: Mapping[int, list[str]], rules: Mapping[int, list[str]]) -> ExportedAlertRow:
     return {
         **listed_row(alert),
-        "start_at": _moment(alert.feed, alert.start),
-        "end_at": None if alert.end is None else _moment(alert.feed, alert.end),
+        "start_at": iso_of_event(alert.start, alert.feed.time),
+        "end_at": iso_of_event(alert.end, alert.feed.time),
         "regions": regions.get(alert.query_id, []),
         "rules": rules.get(alert.pk, []),
     }
-
-
-def _moment(feed: Feed, t: int) -> str | None:
-    """Null where the number is no time."""
-    if feed.time != "ms":
-        return None
-    try:
-        return iso(_EPOCH + timedelta(milliseconds=t))
-    except OverflowError:
-        return None
 
 
 def _regions_of(alerts: Sequence[Alert]) -> dict[int, list[str]]:

@@ -11,7 +11,7 @@ from django.db.models import Count, F, FloatField, Func, IntegerField, Max, Min,
 from django.db.models.functions import Extract
 
 from webapp.alerts.models import UNATTENDED_STATES, Alert
-from webapp.alerts.rows import iso
+from webapp.config.moments import iso
 from webapp.config.openapi import Moment
 from webapp.queries.models import Severity
 

@@ -9,6 +9,7 @@ from typing import Any, TypedDict
 
 from webapp.accounts.models import User
 from webapp.alerts.models import Alert, AlertState
+from webapp.config.moments import iso
 from webapp.config.openapi import Moment
 from webapp.queries.models import Query, Severity
 
@@ -89,11 +90,6 @@ def listed_row(alert: Any) -> ListedAlertRow:
         "comments": alert.comment_count,
         "editable": alert.editable,
     }
-
-
-def iso(moment: datetime) -> str:
-    """A time in the form of the API."""
-    return moment.isoformat().replace("+00:00", "Z")
 
 
 def _iso_or_null(moment: datetime | None) -> str | None:

@@ -28,6 +28,7 @@ from webapp.detections.selectors import DetectionRow, RemovedQuery, detection_li
 from webapp.feeds.models import Feed
 from webapp.feeds.recent import Track
 from webapp.feeds.selectors import feed_get
+from webapp.queries.models import Query
 from webapp.queries.selectors import behind, queries_visible
 
 PAGE_SIZE, LARGEST_PAGE = 100, 1_000
@@ -286,10 +287,12 @@ class ExportView(APIView):
     def get(self, request: Request) -> StreamingHttpResponse:
         kind = format_of(request)
         order = ORDERS.get(request.query_params.get("order", "start"), ORDERS["start"])
-        answers = detection_list(**asked_for(request)).alias(begun=F("start"))
+        asked = asked_for(request)
+        queries = Query.objects.filter(pk__in=asked["query_ids"]).select_related("feed")
+        answers = detection_list(**asked).alias(begun=F("start"))
         rows = answers.order_by(*order)[:DOWNLOAD_ROWS].iterator(chunk_size=2000)
         is_cut = answers.order_by(*order)[DOWNLOAD_ROWS : DOWNLOAD_ROWS + 1].exists()
-        return table_download("answers", kind, COLUMNS, rows_of(rows), first=DOWNLOAD_ROWS if is_cut else None)
+        return table_download("answers", kind, COLUMNS, rows_of(rows, queries), first=DOWNLOAD_ROWS if is_cut else None)
 
 
 class RemovedQueriesView(APIView):

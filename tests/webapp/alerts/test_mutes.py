@@ -101,14 +101,16 @@ def test_nights_end_at_the_same_hour_when_the_clock_changes(
     first: tuple[datetime, datetime], ends: list[str], query: Query, people: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(timezone, "now", lambda: first[0] - HOUR)
-    night = {"starts_at": first[0], "until": first[1], "rule": "FREQ=DAILY", "zone": "Europe/Berlin"}  # 22:00 to 6:00
+    # 22:00 to 6:00.
+    night = {"starts_at": first[0], "until": first[1], "rule": "FREQ=DAILY", "zone": "Europe/Berlin"}
     mute = mute_create(owner=people.owner, feed=query.feed, query=query, reason="Works", **night)
     windows = [window_after(mute, first[0] + timedelta(days=days)) for days in (0, 1, 2)]
     assert [window and window[1].isoformat()[:13] for window in windows] == ends
 
 
 def test_a_window_in_an_hour_that_the_clock_skips_is_left_out(query: Query, people: SimpleNamespace) -> None:
-    begin = datetime(2027, 3, 27, 1, 30, tzinfo=UTC)  # 2:30 in Berlin, where summer time begins a day later
+    # 2:30 in Berlin, where summer time begins a day later.
+    begin = datetime(2027, 3, 27, 1, 30, tzinfo=UTC)
     mute = Mute(owner=people.owner, feed=query.feed, query=query, rule="FREQ=DAILY", zone="Europe/Berlin", first_from=begin, length=HOUR / 2)
     mute.window_from, mute.window_until = begin, begin + HOUR / 2
     window = window_after(mute, begin + HOUR)

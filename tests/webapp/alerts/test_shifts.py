@@ -239,6 +239,7 @@ class TestByHand:
         return {"person": who, "begins_at": begin.isoformat(), "ends_at": end.isoformat()}
 
     def test_a_turn_is_entered_changed_and_removed(self, shift: Shift, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+        quiet(people.viewer)
         client, now, place = client_of(people.operator), timezone.now(), f"/api/v1/shifts/{shift.pk}/turns/"
         assert "enter turns" in client.get("/api/v1/shifts/").json()["results"][0]["warning"]
         made = client.post(place, self.turn("viewer", now - self.HOUR, now + self.HOUR), format="json")
@@ -325,6 +326,7 @@ class TestByHand:
         settings.EMAIL_GIVEN = True
         people.operator.email = "operator@example.org"
         people.operator.save()
+        quiet(people.viewer)
         now, day = timezone.now(), timedelta(days=1)
 
         def said_at(moment: datetime) -> tuple[str, int]:

@@ -14,6 +14,7 @@ from rest_framework.test import APIClient
 from webapp.detections.models import Detection
 from webapp.detections.partitions import partitions_ensure, span_of
 from webapp.detections.selectors import detection_parts
+from webapp.feeds.models import Feed
 from webapp.jobs.models import Job, JobEvent
 from webapp.queries.models import Query
 from webapp.queries.services import query_edit, query_register
@@ -161,12 +162,20 @@ def test_answers_are_exported_in_three_formats(stored: Query, people: SimpleName
     client = client_of(people.viewer)
     rows = list(csv.DictReader(io.StringIO(export(client, "csv"))))
     assert [row["start"] for row in rows] == ["10", "15", "30", "50", "70"]
+    assert {row["query_name"] for row in rows} == {stored.name} and rows[0]["start_at"] == "1970-01-01T00:00:00.010000Z"
     assert json.loads(rows[0]["entities"]) == ["a"] and rows[1]["end"] == "" and rows[4]["value"] == "'@evil"
     collection = json.loads(export(client, "geojson"))
     assert [feature["properties"]["start"] for feature in collection["features"]] == [10, 15, 30, 50, 70]
     assert collection["features"][0]["geometry"] == {"type": "Point", "coordinates": [1.5, 2.5]} and collection["features"][1]["geometry"] is None
     assert [json.loads(line)["start"] for line in export(client, "jsonl").splitlines()] == [10, 15, 30, 50, 70]
     assert client.get("/api/v1/detections/export?feed=yard&format=exe").status_code == 400
+
+
+def test_exported_answers_have_their_times_in_words(stored: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    for unit, begins in (("ms", "1970-01-01T00:00:00.010000Z"), ("ticks", None)):
+        Feed.objects.update(time=unit)
+        rows = [json.loads(line) for line in export(client_of(people.viewer), "jsonl").splitlines()]
+        assert (rows[0]["start_at"], rows[1]["end_at"]) == (begins, None)
 
 
 def test_a_file_that_is_cut_short_says_so_in_its_name(

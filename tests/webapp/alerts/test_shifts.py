@@ -239,7 +239,8 @@ class TestByHand:
         return {"person": who, "begins_at": begin.isoformat(), "ends_at": end.isoformat()}
 
     def test_a_turn_is_entered_changed_and_removed(self, shift: Shift, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
-        quiet(people.viewer)
+        for who in (people.viewer, people.admin, people.operator):
+            quiet(who, who.username)
         client, now, place = client_of(people.operator), timezone.now(), f"/api/v1/shifts/{shift.pk}/turns/"
         assert "enter turns" in client.get("/api/v1/shifts/").json()["results"][0]["warning"]
         made = client.post(place, self.turn("viewer", now - self.HOUR, now + self.HOUR), format="json")

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from confluent_kafka import KafkaException, Producer
 
+from engine.model.messages import Message
 from engine.sinks.live import WANTED, Keyed, SinkKind
 from engine.sources.live import Network, Settings, SourceUnavailable
 from engine.sources.live.kafka import ANSWER_S, BROKERS, CONNECTION, TOPIC, ClientErrors, check, client_settings, partitions_of, reason
@@ -43,7 +44,7 @@ class KafkaSink:
             if identity:
                 self._producer.init_transactions(ANSWER_S)
         except KafkaException as error:
-            raise SourceUnavailable(f"Kafka: {self._problems.last or reason(error)}") from error
+            raise SourceUnavailable(Message("Kafka: {error}", error=self._problems.last or reason(error))) from error
 
     def write(self, records: Sequence[Keyed]) -> None:
         try:
@@ -53,7 +54,7 @@ class KafkaSink:
             self._producer.commit_transaction(TAKEN_S)
         except KafkaException as error:
             # The next `init_transactions` aborts an unfinished transaction.
-            raise SourceUnavailable(f"Kafka: {self._problems.last or reason(error)}") from error
+            raise SourceUnavailable(Message("Kafka: {error}", error=self._problems.last or reason(error))) from error
 
     def _produce(self, one: Keyed) -> None:
         value = None if one.value is None else one.value.encode()
@@ -65,7 +66,7 @@ class KafkaSink:
                 self._producer.poll(FULL_S)
 
     def description(self) -> str:
-        return f"The topic {self._topic} can be reached: it has {self._partitions:,} partition{'s' * (self._partitions != 1)}. Nothing was written."
+        return Message("The topic {topic} can be reached (partitions: {count:,}). Nothing was written.", topic=self._topic, count=self._partitions)
 
     def close(self) -> None:
         # The client ends with its last reference. Its own `close` would warn where a

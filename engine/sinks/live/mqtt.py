@@ -15,6 +15,7 @@ from typing import Any
 import paho.mqtt.client as paho
 from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 
+from engine.model.messages import Message
 from engine.sinks.live import WANTED, Keyed, SinkKind
 from engine.sources.live import HOST, Field, FieldType, Network, Settings, SourceUnavailable
 from engine.sources.live.mqtt import ACCESS, CONNECT_S, KEEP_ALIVE_S, PORT, VERSION, NetworkClient, refused_for, secure
@@ -48,21 +49,21 @@ class MqttSink:
         try:
             self._client.connect(host, port, KEEP_ALIVE_S)
         except (OSError, ValueError) as error:
-            raise SourceUnavailable(f"The broker cannot be reached: {error}") from error
+            raise SourceUnavailable(Message("The broker cannot be reached: {error}", error=error)) from error
         self._client.loop_start()
         if not self._ready.wait(CONNECT_S):
-            self._problem = self._problem or "The broker did not answer."
+            self._problem = self._problem or Message("The broker did not answer.")
         if self._problem:
             self.close()
             raise SourceUnavailable(self._problem, *self._about)
 
     def _connected(self, client: Any, data: Any, flags: Any, reason: Any, properties: Any) -> None:
         if reason.is_failure:
-            self._problem, self._about = f"The broker refuses the connection: {reason}", refused_for(reason)
+            self._problem, self._about = Message("The broker refuses the connection: {reason}", reason=reason), refused_for(reason)
         self._ready.set()
 
     def _disconnected(self, client: Any, data: Any, flags: Any, reason: Any, properties: Any) -> None:
-        self._problem = self._problem or f"The broker ended the connection: {reason}"
+        self._problem = self._problem or Message("The broker ended the connection: {reason}", reason=reason)
         self._ready.set()
 
     def write(self, records: Sequence[Keyed]) -> None:
@@ -71,7 +72,8 @@ class MqttSink:
             while not self._problem and not sent.is_published() and time.monotonic() < end:
                 sent.wait_for_publish(MOMENT_S)
             if not sent.is_published():
-                raise SourceUnavailable(self._problem or f"The broker did not acknowledge all messages within {TAKEN_S:g} s.")
+                late = Message("The broker did not acknowledge all messages within {seconds} s.", seconds=f"{TAKEN_S:g}")
+                raise SourceUnavailable(self._problem or late)
 
     def _publish(self, one: Keyed) -> paho.MQTTMessageInfo:
         # An empty message takes a retained one away.
@@ -81,7 +83,7 @@ class MqttSink:
         return sent
 
     def description(self) -> str:
-        return f"The broker can be reached. Answers will be messages of the topics {self._topic}/… Nothing was sent."
+        return Message("The broker can be reached. Answers will be messages of the topics {topic}/… Nothing was sent.", topic=self._topic)
 
     def close(self) -> None:
         self._client.disconnect()

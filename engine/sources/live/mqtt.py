@@ -83,7 +83,7 @@ class _Buffered:
 
     def recv(self, size: int) -> bytes:
         if size > PACKET_BYTES:
-            self.refused = f"The broker sends a packet of {size:,} bytes; at most {PACKET_BYTES:,} are taken."
+            self.refused = Message("The broker sends a packet of {size:,} bytes; at most {most:,} are taken.", size=size, most=PACKET_BYTES)
             raise ConnectionAbortedError(self.refused)
         if self._at == len(self._data):
             self._data, self._at = self._inner.recv(RECEIVE_BYTES), 0
@@ -271,7 +271,7 @@ class MqttSource:
             raise SourceUnavailable(Message("The broker cannot be reached: {error}", error=error)) from error
         self._client.loop_start()
         if not self._ready.wait(CONNECT_S) and self._problem is None:
-            self._problem = "The broker did not answer."
+            self._problem = Message("The broker did not answer.")
         if self._problem is not None:
             problem, about = self._problem, self._about
             self.close()
@@ -279,7 +279,7 @@ class MqttSource:
 
     def _connected(self, client: Any, data: Any, flags: Any, reason: Any, properties: Any) -> None:
         if reason.is_failure:
-            self._problem, self._about = f"The broker refuses the connection: {reason}", refused_for(reason)
+            self._problem, self._about = Message("The broker refuses the connection: {reason}", reason=reason), refused_for(reason)
             self._ready.set()
             return
         quality = int(self._settings["quality"])
@@ -293,13 +293,13 @@ class MqttSource:
     def _subscribed(self, client: Any, data: Any, mid: int, reasons: Any, properties: Any) -> None:
         failed = [str(one) for one in reasons if one.is_failure]
         if failed:
-            self._problem, self._about = f"The broker refuses the subscription: {failed[0]}", ("topic",)
+            self._problem, self._about = Message("The broker refuses the subscription: {reason}", reason=failed[0]), ("topic",)
         self._ready.set()
 
     def _disconnected(self, client: Any, data: Any, flags: Any, reason: Any, properties: Any) -> None:
         if self._problem is None and not self._over.is_set():
-            ended = "The broker ended the connection"
-            self._problem = client.refused or (f"{ended}." if reason == "Unspecified error" else f"{ended}: {reason}")
+            ended = Message("The broker ended the connection: {reason}", reason=reason)
+            self._problem = client.refused or (Message("The broker ended the connection.") if reason == "Unspecified error" else ended)
         self._ready.set()
 
     def _came(self, client: Any, data: Any, message: paho.MQTTMessage) -> None:

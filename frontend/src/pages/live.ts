@@ -55,7 +55,7 @@ function open(feed: Feed, state: ViewState): void {
   live = view;
   const link = iconButton(t("Copy a link to this view (C)"), "link", { kind: "wide", onClick: onCopyLink });
   const share = feed.editable
-    ? iconButton(t("Share this view with a link"), "share-2", { onClick: () => openShares(feed, view.shownQueries) })
+    ? iconButton(t("Share this view with a link"), "share-2", { onClick: () => openShares(feed, view.shownQueries, shell.me.time_zone) })
     : null;
   bar.append(view.search.element, h("div", { class: "bar-actions" }, view.bar.clock, link, share, view.bar.state));
 }

@@ -5,7 +5,7 @@ import { ApiError, call, get, post } from "../lib/api";
 import { newShare, share, type Share } from "../lib/answers";
 import { button, h, icon, replace } from "../lib/dom";
 import { list } from "../lib/parse";
-import { formatMoment } from "../lib/time";
+import { formatMoment, zoneName, type Zone } from "../lib/time";
 import { type Feed } from "../lib/shapes";
 import { openDialog } from "./dialog_view";
 import { showFaults } from "./faults_view";
@@ -22,9 +22,9 @@ const SPANS = [
 
 /**
  * The dialog of a feed's links; `shown`: the queries that a new link shows, null for
- * all that its creator sees.
+ * all that its creator sees; times are in `zone`.
  */
-export function openShares(feed: Feed, shown: readonly string[] | null): void {
+export function openShares(feed: Feed, shown: readonly string[] | null, zone: Zone): void {
   const path = `feeds/${feed.name}/shares/`;
   const rows = h("ul", {});
   const name = h("input", { class: "input", id: "share-name", maxlength: 100, placeholder: t("Open day") });
@@ -94,7 +94,7 @@ export function openShares(feed: Feed, shown: readonly string[] | null): void {
           { class: "small muted" },
           t("Made by {name}, until {expires_at}", {
             name: one.maker.name,
-            expires_at: formatMoment(one.expires_at, "ms", Intl.DateTimeFormat().resolvedOptions().timeZone),
+            expires_at: `${formatMoment(one.expires_at, "ms", zone)} ${zoneName(zone)}`,
           }),
         ),
       ),

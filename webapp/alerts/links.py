@@ -28,6 +28,11 @@ def alert_link(alert_id: int) -> str | None:
     return f"{settings.PUBLIC_URL}{reverse('alert', args=[alert_id])}" if settings.PUBLIC_URL else None
 
 
+def desk_link() -> str | None:
+    """The page of all alerts; None if the installation's address is not configured."""
+    return f"{settings.PUBLIC_URL}{reverse('alerts')}" if settings.PUBLIC_URL else None
+
+
 def acknowledging_link(delivery: Delivery) -> str | None:
     """The page that acknowledges what the message reports."""
     token = signing.dumps(str(delivery.webhook_id), salt=SALT)

@@ -79,6 +79,24 @@ def test_a_mail_names_the_rule_that_sent_it(mails: list[EmailMessage], channel: 
     assert "Sent by the rule “Night shift”: nobody acknowledged it within 5 min" in text
 
 
+def test_a_mail_of_more_alerts_than_it_lists_leads_to_all(
+    mails: list[EmailMessage], channel: Channel, query: Query, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("webapp.alerts.transports.mail.LISTED", 2)
+    rule_save(user=channel.owner, name="hourly", channels=[channel], digest="hourly")
+    channel.all_queries = False
+    channel.save()
+    for t in (10, 20, 30):
+        record(query, crossing(query, "in", f"car-{t}", t))
+    notifications_plan()
+    deliveries_prepare(timezone.now() + timedelta(hours=1))
+    Delivery.objects.update(next_at=timezone.now())
+    assert channel_send(channel_id=channel.pk) == 1
+    (mail,) = mails
+    assert "and 1 more\n  https://watch.example.org/alerts/" in text_of(mail).replace("\r", "")
+    assert '<a href="https://watch.example.org/alerts/">and 1 more</a>' in text_of(mail, "html")
+
+
 def test_a_mail_says_when_the_alert_was_opened_in_the_zone_of_its_reader(mails: list[EmailMessage], channel: Channel, query: Query) -> None:
     record(query, crossing(query, "in", "a", 10))
     Alert.objects.update(opened_at=datetime(2026, 1, 31, 22, 5, 7, 597_873, tzinfo=UTC))

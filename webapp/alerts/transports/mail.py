@@ -26,7 +26,7 @@ from django.utils.translation import gettext, ngettext
 from engine.model.messages import Message
 from webapp.accounts.language import language_of, language_of_address
 from webapp.accounts.models import User
-from webapp.alerts.links import acknowledging_link, alert_link
+from webapp.alerts.links import acknowledging_link, alert_link, desk_link
 from webapp.alerts.models import Alert, Delivery
 from webapp.alerts.picture import picture_of
 from webapp.alerts.reasons import reason_of
@@ -161,7 +161,7 @@ def _text(data: dict[str, Any], alerts: list[dict[str, Any]], link: str | None) 
     if not alerts:
         return f"{data.get('text', '')}\n"
     lines = [f"{line_of(alert)}\n  {alert_link(alert['id']) or ''}".rstrip() for alert in alerts[:LISTED]]
-    more = [and_more(data["count"] - LISTED)] if data["count"] > LISTED else []
+    more = [f"{and_more(data['count'] - LISTED)}\n  {desk_link() or ''}".rstrip()] if data["count"] > LISTED else []
     acknowledge = [gettext("Acknowledge: %(link)s") % {"link": link}] if link else []
     return "\n\n".join([*lines, *more, *acknowledge]) + "\n"
 
@@ -170,7 +170,9 @@ def _html(subject: str, data: dict[str, Any], alerts: list[dict[str, Any]], link
     if not alerts:
         return format_html("<p>{}</p>", data.get("text", ""))
     rows = format_html_join("", "<li>{}</li>", ((_linked(alert),) for alert in alerts[:LISTED]))
-    more = format_html("<p>{}</p>", and_more(data["count"] - LISTED)) if data["count"] > LISTED else ""
+    desk, left = desk_link(), and_more(data["count"] - LISTED)
+    others = format_html('<a href="{}">{}</a>', desk, left) if desk else left
+    more = format_html("<p>{}</p>", others) if data["count"] > LISTED else ""
     acknowledge = format_html('<p><a href="{}" style="{}">{}</a></p>', link, BUTTON, gettext("Acknowledge")) if link else ""
     return format_html("<h2>{}</h2><ul>{}</ul>{}{}", subject, rows, more, acknowledge)
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from websockets.sync.server import serve
 
-from engine.sources.formats import Broken
+from engine.sources.formats import InvalidLine
 from engine.sources.live import SourceUnavailable, web
 from engine.sources.live.sbs import KINDS as SBS_KINDS
 from engine.sources.live.web import KINDS, aircraft, path_problem
@@ -96,7 +96,7 @@ def test_each_record_of_a_polled_address_comes_once(site: Site) -> None:
         taken(source, lambda records: False)
     assert (refused.value.about, unauthorized.value.about) == (("url",), ("authorization",))
     assert [one["id"] for one in [*first, *then]] == [1, 2, 4] and abs(first[0]["received"] - time.time() * 1000) < 60_000
-    assert isinstance(broken[0], Broken) and site.asked[0] == "/v1?a=b Bearer x"
+    assert isinstance(broken[0], InvalidLine) and site.asked[0] == "/v1?a=b Bearer x"
 
 
 def test_geojson_is_read_from_an_address(site: Site) -> None:
@@ -113,11 +113,11 @@ def test_aircraft_have_the_time_of_their_last_position(site: Site) -> None:
         "aircraft": [{"hex": "3c6444", "flight": "DLH1 ", "lat": 50.0, "lon": 8.0, "seen_pos": 2.5, "gs": 300}, {"hex": "x"}, 7],
     }
     first = next(iter(aircraft(document)))
-    assert not isinstance(first, Broken) and (first["flight"], first["time"]) == ("DLH1", 1_700_000_007_500)
+    assert not isinstance(first, InvalidLine) and (first["flight"], first["time"]) == ("DLH1", 1_700_000_007_500)
     site.body = json.dumps(document).encode()
     with closing(ADSB.open(settings_for(ADSB, url=f"http://127.0.0.1:{site.port}/data/aircraft.json"), Loopback(), "")) as source:
         found, _ = taken(source, lambda records: len(records) == 2)
-    assert found[0]["gs"] == 300 and isinstance(found[1], Broken)
+    assert found[0]["gs"] == 300 and isinstance(found[1], InvalidLine)
     with pytest.raises(ValueError, match="no list"):
         list(aircraft([]))
 
@@ -149,7 +149,7 @@ def test_base_station_lines_are_read() -> None:
         "420",
         "37000",
     )
-    assert isinstance(found[1], Broken)
+    assert isinstance(found[1], InvalidLine)
 
 
 def test_websocket_messages_are_read() -> None:
@@ -169,7 +169,7 @@ def test_websocket_messages_are_read() -> None:
             with pytest.raises(SourceUnavailable, match="ended"):
                 for batch in source.batches(None):
                     found += batch.records
-    assert [one["id"] for one in found if not isinstance(one, Broken)] == [1, 2, 3] and len(found) == 4
+    assert [one["id"] for one in found if not isinstance(one, InvalidLine)] == [1, 2, 3] and len(found) == 4
     assert heard == [('{"op": "subscribe"}', "Bearer x")]
 
 
@@ -269,4 +269,4 @@ def test_a_response_with_too_many_values_is_refused(site: Site, monkeypatch: pyt
         assert len(next(source.batches(None)).records) == 9
     with closing(POLL.open(settings_for(POLL, url=url, path="[a,a,a,a,a,a]"), Loopback(), "")) as source:
         (found,) = next(source.batches(None)).records
-        assert isinstance(found, Broken) and "more than 100 values" in found.problem
+        assert isinstance(found, InvalidLine) and "more than 100 values" in found.problem

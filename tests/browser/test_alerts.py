@@ -124,7 +124,7 @@ def test_the_desk_with_thousands_of_open_alerts(site: Site) -> None:
     dialog.get_by_text("In GMT+9.").wait_for()
     dialog.get_by_role("button", name="Mute", exact=True).click()
     dialog.get_by_text("Until when? Give a day and an hour.").wait_for()
-    dialog.get_by_text("Say why").wait_for()
+    dialog.get_by_text("Give a reason").wait_for()
     dialog.get_by_label("Until", exact=True).fill("2099-01-01T09:00")
     dialog.get_by_label("Reason").fill("Our own")
     dialog.get_by_role("button", name="Mute", exact=True).click()

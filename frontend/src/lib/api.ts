@@ -56,8 +56,8 @@ async function faultsOf(response: Response): Promise<Fault[]> {
   }
   const known: Record<number, string> = {
     401: t("You are logged out: log in again."),
-    403: t("You may not do this."),
-    404: t("It is not there any more."),
+    403: t("You are not permitted to do this. Ask the owner, or an admin of the team."),
+    404: t("It no longer exists, or is no longer shared with you."),
     413: t("The file is too large."),
     429: t("Too many requests: wait a moment."),
   };

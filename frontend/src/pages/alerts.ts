@@ -88,7 +88,7 @@ const filters = new DeskFiltersView(view, shell.feeds, shell.me, look);
 const exporter = button(t("Export"), {
   icon: "download",
   kind: "button-quiet button-sm",
-  title: t("All alerts that these filters leave, as a file"),
+  title: t("All alerts that match these filters, as a file"),
 });
 attachExport(exporter, download);
 

@@ -183,7 +183,7 @@ function describe(row: Upload): void {
     },
     (error) => {
       form.setAttribute("aria-busy", "false");
-      settings.why.textContent = t("The file cannot be read like this.");
+      settings.why.textContent = t("The file cannot be read: the message in the form says why.");
       // Nothing can be chosen yet that would make it readable.
       if (isFirst)
         replace(
@@ -269,7 +269,7 @@ function loading(text: string): Pick<Settings, "action" | "why" | "allow"> {
         ? t("The server inspects the file ...")
         : found.reading.crs === UTM
           ? t("Choose the UTM zone of the coordinates first.")
-          : t("No row can be used as the file is read now.");
+          : t("With these settings no row can be used: the list beside the sample says why.");
   };
   allow(null);
   return { action, why, allow };

@@ -139,7 +139,7 @@ function openForm(me: Me, targets: readonly Target[], usual: string, onDone: () 
         message: t("Write the rule, or choose how often."),
         is: hasWindow && repeat.value === "own" && rule.value.trim() === "",
       },
-      { pointer: "/reason", message: t("Say why: others read it beside the alerts."), is: reason.value.trim() === "" },
+      { pointer: "/reason", message: t("Give a reason: others read it beside the alerts."), is: reason.value.trim() === "" },
     ].filter((one) => one.is);
     showFaults(dialog.body, missing);
     goToFault(dialog.body);

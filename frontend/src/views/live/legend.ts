@@ -77,7 +77,7 @@ const MAP: [string, Draw][] = [
     },
   ],
   [
-    t("The same of high or critical severity: with its name"),
+    t("The same, with high or critical severity: its name is shown too"),
     (c, { colour }) => {
       ring(c, colour, 9, 3);
       filled(c, colour, 0);

@@ -181,7 +181,7 @@ export class MapLooks {
     });
     const found = await get(path, density, signal);
     const clockOf = (t: number): string => formatClock(t, feed.time, this.model.zone);
-    const whole = found.to < Math.ceil(upTo) ? t(" (as many as are counted at once)") : "";
+    const whole = found.to < Math.ceil(upTo) ? t(" (limit of one count reached: choose a shorter span)") : "";
     const reports =
       this.looks.heat === "answers"
         ? tn("1 report within answers", "{count} reports within answers", found.total)

@@ -44,7 +44,7 @@ export class AlertsView {
     this.element = section(
       t("Who is alerted?"),
       h("div", { "data-pointer": "/alert_kinds" }, this.kindList),
-      h("span", { class: "hint" }, t("What is over, or already holds, when the query begins is among its answers but opens no alert.")),
+      h("span", { class: "hint" }, t("Answers that have ended or already hold when the query begins are stored but open no alert.")),
       h("div", { class: "field" }, h("span", { class: "label" }, t("Severity of its alerts")), this.severities()),
       this.channelList,
       this.calls(),
@@ -80,7 +80,7 @@ export class AlertsView {
     return h(
       "div",
       { class: "stack", "data-pointer": "/calls" },
-      h("label", { class: "check" }, this.once, h("span", {}, t("One message while an alert about the same lasts"))),
+      h("label", { class: "check" }, this.once, h("span", {}, t("No further message while an alert about the same entities lasts"))),
       h(
         "div",
         { class: "field", "data-pointer": "/calls_per_hour" },

@@ -167,7 +167,7 @@ export class BulkView {
   private show(answer: BulkAnswer): void {
     const rows = bulkRows(answer);
     const isFaulty = answer.refused.length > 0;
-    const choice = h("label", { class: "check" }, this.partial, h("span", {}, t("Register the good ones and leave the refused out")));
+    const choice = h("label", { class: "check" }, this.partial, h("span", {}, t("Register the valid ones and leave out the refused")));
     const table = h(
       "table",
       { class: "table table-tight" },

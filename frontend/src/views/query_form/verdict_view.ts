@@ -38,8 +38,8 @@ export class VerdictView {
                 "summary",
                 { class: "small muted" },
                 notices.length === 1
-                  ? t("One thing that is written changes no answer")
-                  : t("{count} things that are written change no answer", { count: formatNumber(notices.length) }),
+                  ? t("1 notice about what is written")
+                  : t("{count} notices about what is written", { count: formatNumber(notices.length) }),
               ),
               h("ul", { class: "small" }, ...notices.map((notice) => h("li", {}, notice))),
             )

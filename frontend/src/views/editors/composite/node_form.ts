@@ -110,7 +110,7 @@ export class NodeForm {
       count > 1
         ? t("It appears {count} times here: a new name changes all of them.", { count })
         : others.length > 0
-          ? t("A new name, or that of another of the pattern.")
+          ? t("A new name, or the name of another event of the pattern.")
           : null;
     return h(
       "div",

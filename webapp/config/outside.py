@@ -41,7 +41,7 @@ def is_among(text: str, networks: Sequence[ipaddress.IPv4Network | ipaddress.IPv
     outside = address.version == 6 and address not in ALLOCATED
     if outside or not address.is_global or address.is_multicast or address.is_reserved or any(address in network for network in SPECIAL):
         raise RefusedAddress(
-            Message("The host's address is not a public one. An operator of this installation can allow inner networks: VEDETTE_WEBHOOK_NETWORKS.")
+            Message("The host's address is not a public one. An operator of this installation can allow internal networks: VEDETTE_WEBHOOK_NETWORKS.")
         )
     if not public:
         raise RefusedAddress(Message("This installation connects only to networks that its operator named: VEDETTE_WEBHOOK_NETWORKS."))

@@ -66,17 +66,17 @@ TEXTS = (
     gettext_noop("Merge duplicates within, in seconds"),
     gettext_noop("Message to begin with"),
     gettext_noop("Messages are"),
-    gettext_noop("One per line, such as fleet/{entity}/{event}: levels in brackets become columns; + stands for any level, # for all the rest."),
+    gettext_noop("One per line, such as fleet/{entity}/{event}: levels in braces become columns; + stands for any level, # for all the rest."),
     gettext_noop("Only where the broker's certificate is of an authority of your own: from -----BEGIN CERTIFICATE----- on."),
     gettext_noop("Only where the brokers' certificates are of an authority of your own: from -----BEGIN CERTIFICATE----- on."),
     gettext_noop("PLAIN"),
     gettext_noop("Password"),
     gettext_noop("Port"),
     gettext_noop(
-        "Quality 1: each message is stored exactly once as long as the broker keeps the session (MQTT 5: a week). Quality 0: messages that "
+        "QoS 1: each message is stored exactly once as long as the broker keeps the session (MQTT 5: a week). QoS 0: messages that "
         "are sent while the connection or Vedette is down are missing; nothing is stored twice."
     ),
-    gettext_noop("Quality of service"),
+    gettext_noop("Quality of service (QoS)"),
     gettext_noop("Records (JMESPath)"),
     gettext_noop("SCRAM-SHA-256"),
     gettext_noop("SCRAM-SHA-512"),

@@ -448,11 +448,11 @@ FIELDS = (
         "Topics",
         FieldType.LINES,
         required=True,
-        hint="One per line, such as fleet/{entity}/{event}: levels in brackets become columns; + stands for any level, # for all the rest.",
+        hint="One per line, such as fleet/{entity}/{event}: levels in braces become columns; + stands for any level, # for all the rest.",
     ),
     FORMAT,
     CSV_COLUMNS,
-    Field("quality", "Quality of service", FieldType.CHOICE, "1", choices=(("1", "1: repeated until stored"), ("0", "0: sent once"))),
+    Field("quality", "Quality of service (QoS)", FieldType.CHOICE, "1", choices=(("1", "1: repeated until stored"), ("0", "0: sent once"))),
     VERSION,
     *ACCESS,
     Field(
@@ -468,7 +468,7 @@ KINDS = (
         "mqtt",
         "MQTT",
         FIELDS,
-        "Quality 1: each message is stored exactly once as long as the broker keeps the session (MQTT 5: a week). Quality 0: messages that are "
+        "QoS 1: each message is stored exactly once as long as the broker keeps the session (MQTT 5: a week). QoS 0: messages that are "
         "sent while the connection or Vedette is down are missing; nothing is stored twice.",
         MqttSource,
         check=check,

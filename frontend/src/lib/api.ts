@@ -61,7 +61,14 @@ async function faultsOf(response: Response): Promise<Fault[]> {
     413: t("The file is too large."),
     429: t("Too many requests: wait a moment."),
   };
-  return [{ pointer: "", message: known[response.status] ?? t("The server answered {status}.", { status: response.status }) }];
+  return [
+    {
+      pointer: "",
+      message:
+        known[response.status] ??
+        t("The server answered with the status {status}. Try again; if it goes on, tell an administrator.", { status: response.status }),
+    },
+  ];
 }
 
 interface Options {
@@ -177,5 +184,5 @@ export function query(path: string, parameters: Record<string, string | number |
 }
 
 export function reason(error: unknown): string {
-  return error instanceof Error ? error.message : t("Something went wrong.");
+  return error instanceof Error ? error.message : t("Something went wrong. Reload the page and try again.");
 }

@@ -205,7 +205,7 @@ def compared(name: str, sides: Sequence[Term], binding: Binding) -> Iterator[Bin
         value = value_of(right, binding) if name == "=" else arithmetic(right, binding)
         if value is None:
             left, value = right, value_of(left, binding)
-        shown = text(Number(value, "", left.place)) if isinstance(value, float) else value
+        shown = text(Number(value, "", left.location)) if isinstance(value, float) else value
         yield from match(left, shown, binding)
         return
     if name in ("==", "\\=", "\\==", "@<", "@>", "@=<", "@>="):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -123,11 +123,16 @@ class WindowFile:
 
         self._reached = reached(stamped, self._reached)
         accepted = self._gate.take(stamped, watermark_at(self._reached, self._feed.lateness)).accepted
-        for replay in self._replays:
-            for answers in replay.take(accepted):
-                self._writer.write(answers)
+        self._write(answers for replay in self._replays for answers in replay.take(accepted))
 
     def finish(self) -> None:
-        for replay in self._replays:
-            for answers in replay.finish():
+        self._write(answers for replay in self._replays for answers in replay.finish())
+
+    def _write(self, tables: Iterator[pa.Table]) -> None:
+        from engine.event_calculus.conditions import LimitExceeded
+
+        try:
+            for answers in tables:
                 self._writer.write(answers)
+        except LimitExceeded as error:
+            raise RunAborted(f"--windows: {error}") from error

@@ -89,5 +89,5 @@ class NonRelational:
         if own.first_time == NEVER:
             return []
         query_time = self.windows.next_query(own)
-        evaluation, _ = self.windows.evaluate(own, query_time)
+        evaluation, _ = self.windows.evaluate(own, query_time, final=True)
         return [LocalMessage(query_time, state.partition, encode_lists(self.partitioning, evaluation, without_rows=False))]

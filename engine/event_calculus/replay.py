@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from engine.event_calculus.answers import reported_keys
 from engine.event_calculus.compiled_query import CalculusIndex
+from engine.event_calculus.conditions import LimitExceeded
 from engine.event_calculus.intervals import Ints
 from engine.event_calculus.operator import CalculusOperator
 from engine.event_calculus.shapes import base_name
@@ -23,6 +24,7 @@ from engine.event_calculus.tables import stack
 from engine.event_calculus.windows import WindowResult
 from engine.model.batch import Batch, EntityDictionary
 from engine.model.feed import Feed
+from engine.model.messages import Message
 from engine.operator import RegisteredQuery
 
 WINDOW_ANSWERS = pa.schema(
@@ -38,6 +40,10 @@ WINDOW_ANSWERS = pa.schema(
 )
 """An interval is clipped to [Q - W + 1, Q + 1) of its query time Q and window W;
 an event has start = end."""
+
+MOST_SKIPPED = 1_000_000
+"""Windows in which nothing changes are written one after the other up to this many: a single wrong
+time far ahead would make a file without end."""
 
 
 class WindowReplay:
@@ -75,15 +81,23 @@ class WindowReplay:
 
     def _up_to(self, decision: WindowResult) -> Iterator[pa.Table]:
         """The windows that were skipped before this one, where nothing changes, and this one."""
-        settings = self._index.queries[0].windows.settings
         before, self._decided = self._decided, decision
         if before is not None:
-            for query_time in range(before.query_time + settings.step, decision.query_time, settings.step):
-                low = query_time - settings.window + 1
-                if not any((table.lists.e > low).any() for table in before.answers.values()):
-                    break
+            for query_time in self._skipped(before, decision.query_time):
                 yield self._table(replace(before, query_time=query_time))
         yield self._table(decision)
+
+    def _skipped(self, before: WindowResult, until: int) -> range:
+        """The query times between them in whose windows something of `before` still holds.
+        Raises LimitExceeded."""
+        settings = self._index.queries[0].windows.settings
+        furthest = max((int(table.lists.e.max(initial=before.query_time)) for table in before.answers.values()), default=before.query_time)
+        skipped = range(before.query_time + settings.step, min(until, furthest + settings.window - 1), settings.step)
+        if len(skipped) > MOST_SKIPPED:
+            raise LimitExceeded(
+                Message("{count:,} windows without a row follow one another; at most {most:,} can be written", count=len(skipped), most=MOST_SKIPPED)
+            )
+        return skipped
 
     def _table(self, decision: WindowResult) -> pa.Table:
         settings = self._index.queries[0].windows.settings

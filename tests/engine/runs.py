@@ -44,12 +44,18 @@ def changes_of(
 
 
 def final_answers(
-    feed: Feed, documents: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]], chance: random.Random | None = None
+    feed: Feed,
+    documents: Sequence[Mapping[str, Any]],
+    rows: Sequence[Mapping[str, Any]],
+    chance: random.Random | None = None,
+    *,
+    partitions: int | None = None,
 ) -> list[dict[str, Any]]:
     """The facts that are left at the end of the input, `query` as the position of its document;
     `rows` come in order of time."""
     table = stamped([dict(row) for row in rows], feed)
-    return _left(pa.concat_tables(changes_of(feed, registered(documents, feed), table, chance, chance.randint(1, 3) if chance else 1)))
+    shared = partitions or (chance.randint(1, 3) if chance else 1)
+    return _left(pa.concat_tables(changes_of(feed, registered(documents, feed), table, chance, shared)))
 
 
 def _left(changes: pa.Table) -> list[dict[str, Any]]:

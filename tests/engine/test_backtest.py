@@ -312,6 +312,12 @@ def test_windows_in_which_nothing_changes_are_written_too(folder: Folder, batch_
     assert held == [(10, 6, 11), *((q, q - 9, q + 1) for q in range(20, 111, 10))]
 
 
+def test_a_time_far_ahead_does_not_make_windows_without_end(folder: Folder, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.setattr("engine.event_calculus.replay.MOST_SKIPPED", 2)
+    assert folder.run("--windows", str(folder.path / "windows.jsonl"), queries=("marks.json",)) == 2
+    assert "windows without a row follow one another; at most 2 can be written" in capsys.readouterr().err
+
+
 def test_windows_of_programs_that_take_answers_are_refused(folder: Folder, capsys: pytest.CaptureFixture[str]) -> None:
     folder.write("marks.json", {**MARKS, "derive": {"came": {"query": "box", "kind": "in", "at": "end"}}})
     assert folder.run("--windows", str(folder.path / "windows.jsonl"), queries=("box.json", "marks.json")) == 2

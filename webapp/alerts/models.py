@@ -334,7 +334,7 @@ class Turn(models.Model):
     person = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
     begins_at = models.DateTimeField()
     ends_at = models.DateTimeField()
-    by_hand = models.BooleanField(default=False)
+    by_hand = models.BooleanField(default=False, db_default=False)
 
     class Meta:
         ordering = ("begins_at", "id")

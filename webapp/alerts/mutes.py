@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -175,11 +175,22 @@ def window_after(mute: Mute, now: datetime) -> tuple[datetime, datetime] | None:
     rule = rrulestr(mute.rule, dtstart=first)
     occurrence = rule.after(now.astimezone(zone).replace(tzinfo=None) - length - CLOCK_CHANGE)
     while occurrence is not None:
-        begin, end = ((occurrence + since).replace(tzinfo=zone).astimezone(now.tzinfo) for since in (timedelta(), length))
+        begin, end = (_on_the_clock(occurrence + since, zone).astimezone(now.tzinfo) for since in (timedelta(), length))
         if end > max(begin, now):
             return begin, end
         occurrence = rule.after(occurrence)
     return None
+
+
+def _on_the_clock(shown: datetime, zone: ZoneInfo) -> datetime:
+    """When a clock of the zone shows this; when it is put forward, if it skips this."""
+    before, after = (shown.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
+    if before <= after:
+        return before
+    # Skipped: by the time before the change `before` is behind it, by that after it `after` is not.
+    while after < before and after.astimezone(zone).utcoffset() != before.astimezone(zone).utcoffset():
+        after += timedelta(minutes=1)
+    return after
 
 
 def _by_the_clock(begin: datetime, end: datetime, zone: ZoneInfo) -> timedelta:

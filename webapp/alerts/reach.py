@@ -21,7 +21,7 @@ def rule_warnings(*, rules: Iterable[RoutingRule], user: User, now: datetime) ->
     change it: only those who may are told whether others have channels."""
     editable = RoutingRule.objects.editable_by(user).filter(pk__in=[rule.pk for rule in rules])
     # Read again, with the choices that `user` may not see.
-    stored = [terms_of(rule) for rule in editable.select_related("owner").prefetch_related(*SETS)]
+    stored = [terms_of(rule) for rule in editable.select_related("owner", "feed").prefetch_related(*SETS)]
     found = warnings_of(stored, user=user, now=now)
     return {rule.pk: text for rule, text in zip(stored, found, strict=True) if rule.pk is not None}
 
@@ -61,7 +61,7 @@ class _Names:
         self.people = User.objects.in_bulk(list(_all(rules, "people")))
         self.channels = Channel.objects.select_related("owner").in_bulk(list(_all(rules, "channels")))
         self.seen_channels = set(Channel.objects.visible_to(user).filter(pk__in=self.channels).values_list("pk", flat=True))
-        self.seen_shifts = set(Shift.objects.visible_to(user).filter(pk__in=shifts).values_list("pk", flat=True))
+        self.own_shifts = set(Shift.objects.editable_by(user).filter(pk__in=shifts).values_list("pk", flat=True))
         teams = Team.objects.all() if user.is_superuser else Team.objects.filter(memberships__user=user)
         self.teams = teams.in_bulk(list(_all(rules, "teams")))
 
@@ -88,11 +88,11 @@ class _Names:
 
     def _about_shifts(self, rule: Terms) -> list[str]:
         reasons = []
-        for shift in sorted(rule.shifts & self.seen_shifts):
+        for shift in sorted(rule.shifts & self.own_shifts):
             people = _without_channel(self.duty[shift])
             why = gettext("nobody is on call") if not people else people[0]
             reasons.append(gettext("in the shift %(name)s, %(why)s") % {"name": self.shifts[shift].name, "why": why})
-        hidden = [gettext("a shift that you may not see reaches nobody")] if rule.shifts - self.seen_shifts else []
+        hidden = [gettext("a shift of others reaches nobody")] if rule.shifts - self.own_shifts else []
         return reasons + hidden
 
     def _about_channels(self, rule: Terms) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from smtplib import SMTPException
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ from django.conf import settings
 from django.core.mail import EmailMessage
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet, Subquery
+from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.utils import timezone, translation
 from django.utils.formats import date_format
@@ -90,8 +91,11 @@ class ShiftWarning(NamedTuple):
 def end_of(shift: Any, now: datetime) -> datetime:
     """When the last turn ends, of the calendar at the latest where recurring ones were expanded
     to. `shift`: as `shifts_at` gives it."""
-    of_calendar = None if shift.last_end is None else min(shift.known_until, shift.last_end)
-    return max((end for end in (of_calendar, shift.last_by_hand) if end is not None), default=now)
+    return max((end for end in (_end_of_calendar(shift), shift.last_by_hand) if end is not None), default=now)
+
+
+def _end_of_calendar(shift: Any) -> datetime | None:
+    return None if shift.last_end is None else min(shift.known_until, shift.last_end)
 
 
 def warning_of(shift: Any, now: datetime, *, is_editor: bool = True) -> ShiftWarning | None:
@@ -100,36 +104,52 @@ def warning_of(shift: Any, now: datetime, *, is_editor: bool = True) -> ShiftWar
     `is_editor`: for users who may change the shift; only they are told whether others have
     channels.
     """
-    end, has_calendar = end_of(shift, now), shift.last_end is not None
-    if not has_calendar and shift.last_by_hand is None:
-        return ShiftWarning("ended", gettext("Nobody is on call: enter turns, or import a calendar."))
-    if end <= now and has_calendar:
-        return ShiftWarning("ended", gettext("The calendar has ended: nobody is on call. Import it again."))
-    if end <= now:
-        return ShiftWarning("ended", gettext("The last turn has ended: nobody is on call. Enter another."))
-    if is_editor and (unheard := _unheard(shift)):
-        return ShiftWarning("unheard", unheard, gettext("Ask them to add one under Account, Channels."))
-    if has_calendar and end - now < SOON:
-        return ShiftWarning("ends", gettext("The calendar ends on %(day)s: import it again before.") % {"day": _day(end, shift.zone)})
-    if end - now < GAP:
-        return ShiftWarning("ends", gettext("The last turn ends on %(day)s: enter another before.") % {"day": _day(end, shift.zone)})
+    if ended := _ended(shift, now):
+        return ended
+    if is_editor and _cannot_be_reached(shift.present):
+        text = gettext("Reaches nobody now: %(names)s, on call without a channel that works.") % {"names": _names(shift.present)}
+        return ShiftWarning("unheard", text, gettext("Ask them to add one under Account, Channels."))
+    if ends := _ends(shift, now):
+        return ends
+    if is_editor and _cannot_be_reached(shift.upcoming):
+        text = gettext("Reaches nobody from %(day)s on: %(names)s, next on call, without a channel that works.")
+        words = text % {"day": _day(shift.following, shift.zone), "names": _names(shift.upcoming)}
+        return ShiftWarning("next", words, gettext("Ask them to add one under Account, Channels."))
     if not shift.present and shift.following is not None and shift.following - now > GAP:
         return ShiftWarning("gap", gettext("Nobody is on call until %(day)s.") % {"day": _day(shift.following, shift.zone)})
     return None
 
 
-def _unheard(shift: Any) -> str:
-    """Who is on call, now or next, and cannot be reached; empty if someone can."""
-    for turns, when in ((shift.present, ""), (shift.upcoming, _day(shift.following, shift.zone) if shift.following else "")):
-        if turns and not any(turn.is_reachable for turn in turns):
-            names = ", ".join(turn.person.username for turn in turns)
-            text = (
-                gettext("Reaches nobody from %(day)s on: %(names)s, next on call, without a channel that works.")
-                if when
-                else gettext("Reaches nobody now: %(names)s, on call without a channel that works.")
-            )
-            return text % {"day": when, "names": names}
-    return ""
+def _ended(shift: Any, now: datetime) -> ShiftWarning | None:
+    end, of_calendar = end_of(shift, now), _end_of_calendar(shift)
+    if of_calendar is None and shift.last_by_hand is None:
+        return ShiftWarning("ended", gettext("Nobody is on call: enter turns, or import a calendar."))
+    if end > now:
+        return None
+    if of_calendar == end:
+        return ShiftWarning("ended", gettext("The calendar has ended: nobody is on call. Import it again."))
+    return ShiftWarning("ended", gettext("The last turn has ended: nobody is on call. Enter another."))
+
+
+def _ends(shift: Any, now: datetime) -> ShiftWarning | None:
+    """A calendar ends soon, and no turn entered by hand lasts longer than soon; or the last turn
+    does, where there is no calendar any more."""
+    end, of_calendar = end_of(shift, now), _end_of_calendar(shift)
+    if of_calendar is not None and of_calendar > now:
+        if end - now >= SOON:
+            return None
+        return ShiftWarning("ends", gettext("The calendar ends on %(day)s: import it again before.") % {"day": _day(of_calendar, shift.zone)})
+    if end - now >= GAP:
+        return None
+    return ShiftWarning("ends", gettext("The last turn ends on %(day)s: enter another before.") % {"day": _day(end, shift.zone)})
+
+
+def _cannot_be_reached(turns: Sequence[Any]) -> bool:
+    return bool(turns) and not any(turn.is_reachable for turn in turns)
+
+
+def _names(turns: Sequence[Any]) -> str:
+    return ", ".join(turn.person.username for turn in turns)
 
 
 def _day(moment: datetime, zone: str) -> str:
@@ -237,10 +257,11 @@ def turn_save(*, user: User, shift: Shift, turn: Turn | None = None, **fields: A
     has ended concerns nobody any more.
     """
     # Of turns entered at the same time the second one sees the first.
-    Shift.objects.select_for_update(no_key=True).get(pk=shift.pk)
-    saved = Turn(shift=shift, by_hand=True) if turn is None else turn
+    get_object_or_404(Shift.objects.select_for_update(no_key=True), pk=shift.pk)
+    # Read again: it may have been changed or removed meanwhile.
+    saved = Turn(shift=shift, by_hand=True) if turn is None else get_object_or_404(Turn.objects.select_related("person"), pk=turn.pk)
     name = fields.pop("person", None)
-    if name is not None and (turn is None or name != turn.person.username):
+    if name is not None and (turn is None or name != saved.person.username):
         person = _teammates(user).filter(username=name).first()
         if person is None:
             raise refuse("/person", Message("No member of your teams has the user name {name}.", name=repr(name)))
@@ -257,6 +278,8 @@ def _check_turn(turn: Turn) -> None:
         raise refuse("/ends_at", Message("It has to end after it begins."))
     if turn.ends_at <= timezone.now():
         raise refuse("/ends_at", Message("This is past: a turn says who is on call now or later."))
+    if turn.begins_at > timezone.now() + AHEAD:
+        raise refuse("/begins_at", Message("A turn may begin within the next {days} days.", days=AHEAD.days))
     if turn.ends_at - turn.begins_at > LONGEST_TURN:
         raise refuse("/ends_at", Message("A turn may last {days} days at most.", days=LONGEST_TURN.days))
     others = turn.shift.turns.exclude(pk=turn.pk)

@@ -22,13 +22,12 @@ from webapp.config.tables import DOWNLOAD_ROWS, FORMAT, FORMATS, FormatOfFile, f
 from webapp.detections.changes import Changes, NoSuchNumber, NotKept, Wanted, changes_after
 from webapp.detections.counts import answer_counts
 from webapp.detections.evidence import AnswerBehind, answers_behind, detection_find, tracks_around
-from webapp.detections.export import COLUMNS, rows_of
+from webapp.detections.export import COLUMNS, named, rows_of
 from webapp.detections.models import Detection
 from webapp.detections.selectors import DetectionRow, RemovedQuery, detection_list, detection_parts, detection_row, removed_queries
 from webapp.feeds.models import Feed
 from webapp.feeds.recent import Track
 from webapp.feeds.selectors import feed_get
-from webapp.queries.models import Query
 from webapp.queries.selectors import behind, queries_visible
 
 PAGE_SIZE, LARGEST_PAGE = 100, 1_000
@@ -288,7 +287,7 @@ class ExportView(APIView):
         kind = format_of(request)
         order = ORDERS.get(request.query_params.get("order", "start"), ORDERS["start"])
         asked = asked_for(request)
-        queries = Query.objects.filter(pk__in=asked["query_ids"]).select_related("feed")
+        queries = named(asked["query_ids"])
         answers = detection_list(**asked).alias(begun=F("start"))
         rows = answers.order_by(*order)[:DOWNLOAD_ROWS].iterator(chunk_size=2000)
         is_cut = answers.order_by(*order)[DOWNLOAD_ROWS : DOWNLOAD_ROWS + 1].exists()

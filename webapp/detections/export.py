@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from webapp.config.moments import iso_of_event
 from webapp.config.openapi import Moment
@@ -24,15 +24,20 @@ class ExportedAnswerRow(DetectionRow):
     end_at: Moment | None
 
 
-def rows_of(detections: Iterable[Detection], queries: Iterable[Query]) -> Iterator[PlacedRow]:
-    """Each answer of one of `queries`; its place are the points of its evidence."""
-    known: Mapping[int, Query] = {query.pk: query for query in queries}
+def named(query_ids: Sequence[int]) -> Mapping[int, tuple[str, str]]:
+    """Of each query its name and the unit of its feed."""
+    found = Query.objects.filter(pk__in=query_ids).values_list("pk", "name", "feed__time")
+    return {pk: (name, unit) for pk, name, unit in found}
+
+
+def rows_of(detections: Iterable[Detection], queries: Mapping[int, tuple[str, str]]) -> Iterator[PlacedRow]:
+    """Each answer of one of `queries` (see `named`); its place are the points of its evidence."""
     for detection in detections:
-        query = known[detection.query_id]
+        name, unit = queries[detection.query_id]
         row: ExportedAnswerRow = {
             **detection_row(detection),
-            "query_name": query.name,
-            "start_at": iso_of_event(detection.start, query.feed.time),
-            "end_at": iso_of_event(detection.end, query.feed.time),
+            "query_name": name,
+            "start_at": iso_of_event(detection.start, unit),
+            "end_at": iso_of_event(detection.end, unit),
         }
         yield row, points_of(row["evidence"])

@@ -64,7 +64,7 @@ def job_row(job: Job, *, user: User, events: int = 20) -> dict[str, Any]:
         "last_error": translated(job.last_error) if editable else "",
         "feeds": sorted(head.feed.name for head in job.heads.all() if head.feed_id in visible),
         "editable": editable,
-        "events": [_event_row(event) for event in job_events(job=job, limit=events) if event.feed_id in (None, *visible)],
+        "events": [_event_row(event) for event in job_events(job=job, feed_ids=visible, limit=events)],
     }
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import timedelta
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from webapp.accounts.models import Membership, User
@@ -40,6 +41,6 @@ def is_shown(job: Job, *, user: User) -> bool:
     return job.team_id is None or user.is_superuser or Membership.objects.filter(user=user, team=job.team_id).exists()
 
 
-def job_events(*, job: Job, limit: int = 50) -> list[JobEvent]:
-    """The events of the job, newest first."""
-    return list(job.events.all()[:limit])
+def job_events(*, job: Job, feed_ids: Collection[int], limit: int = 50) -> list[JobEvent]:
+    """The events of the job and of these feeds of it, newest first."""
+    return list(job.events.filter(Q(feed=None) | Q(feed__in=feed_ids))[:limit])

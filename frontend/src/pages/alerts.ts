@@ -4,7 +4,7 @@ import { addressOf, filtersOf, fitsView, viewFrom, type DeskView } from "../data
 import { alert as alertParser, type Alert, type AlertGroup } from "../lib/shapes";
 import { get, page } from "../lib/api";
 import { alertCount } from "../lib/answers";
-import { button, empty, h, isTyping, linkButton, replace } from "../lib/dom";
+import { button, download, empty, h, isTyping, linkButton, replace } from "../lib/dom";
 import { dictionary, integer, isObject } from "../lib/parse";
 import { nextTask } from "../lib/tasks";
 import { formatNumber } from "../lib/time";
@@ -90,7 +90,7 @@ const exporter = button(t("Export"), {
   kind: "button-quiet button-sm",
   title: t("All alerts that match these filters, as a file"),
 });
-attachExport(exporter, download);
+attachExport(exporter, exportAs);
 
 const body = pageFrame(
   shell.root,
@@ -125,11 +125,11 @@ function acknowledgeGroup({ key, count: size }: AlertGroup): void {
 }
 
 /** Not only the rows that are loaded; in the order of the list. */
-function download(format: string): void {
+function exportAs(format: string): void {
   const search = filtersOf(view, Date.now());
   search.set("order", view.order);
   search.set("format", format);
-  location.assign(`/api/v1/alerts/export?${search.toString()}`);
+  download(`/api/v1/alerts/export?${search.toString()}`);
   if (total !== null && total > FILE_ROWS)
     toast(t("The file has the first {most} of {total} alerts.", { most: formatNumber(FILE_ROWS), total: formatNumber(total) }));
 }

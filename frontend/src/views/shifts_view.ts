@@ -43,7 +43,9 @@ export class ShiftsView {
     const save = async (): Promise<void> => {
       const chosen = file.files?.[0];
       const calendar = chosen === undefined ? {} : { calendar: await chosen.text() };
-      const body = { name: name.value.trim(), zone: zoneId(this.me.time_zone), ...calendar };
+      // Without a calendar the zone stays that of its last one.
+      const zone = stored === null || chosen !== undefined ? { zone: zoneId(this.me.time_zone) } : {};
+      const body = { name: name.value.trim(), ...zone, ...calendar };
       const place = stored === null ? "shifts/" : `shifts/${stored.id}/`;
       const saved = shift(await call(place, { method: stored === null ? "POST" : "PATCH", body }), "/");
       dialog.close();

@@ -9,7 +9,7 @@ import { t } from "../lib/texts";
 import { formatMoment, fromWall, toWall, zoneId, zoneName, type Zone } from "../lib/time";
 import { confirmDanger, keepEntries, openDialog } from "./dialog_view";
 import { showFaults } from "./faults_view";
-import { choice, field, goToFault, refusedIn } from "./form_parts";
+import { changesIn, choice, field, goToFault, refusedIn } from "./form_parts";
 import { fail } from "./shell_view";
 
 const HOUR_MS = 3_600_000;
@@ -76,6 +76,7 @@ function openTurn(of: Shift, me: Me, stored: Turn | null, onSaved: () => void): 
     field("ends_at", t("Until"), ends),
     h("p", { class: "hint" }, t("The times are those of your account's zone: {zone}.", { zone: zoneId(zone) })),
   );
+  const before = { person: stored?.person, begins_at: momentOf(begins, zone), ends_at: momentOf(ends, zone) };
   keepEntries(dialog);
   void fillPeople(person, stored?.person ?? "");
   const save = async (): Promise<void> => {
@@ -89,8 +90,8 @@ function openTurn(of: Shift, me: Me, stored: Turn | null, onSaved: () => void): 
     goToFault(dialog.body);
     if (missing.length > 0) return;
     const body = { person: person.value, begins_at: from, ends_at: until };
-    const place = `shifts/${of.id}/turns/${stored === null ? "" : `${stored.id}/`}`;
-    await call(place, { method: stored === null ? "POST" : "PATCH", body });
+    if (stored === null) await call(`shifts/${of.id}/turns/`, { method: "POST", body });
+    else await call(`shifts/${of.id}/turns/${stored.id}/`, { method: "PATCH", body: changesIn(body, before) });
     dialog.close();
     onSaved();
   };

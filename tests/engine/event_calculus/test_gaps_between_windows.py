@@ -14,17 +14,24 @@ FEED = Feed.from_json({"name": "yard", "crs": "planar", "time": "ticks"})
 PROGRAM = "initiatedAt(f(X)=u, T) :- happensAt(a(X), T). fi(f(X)=u, f(X)=w, 7). fi(f(X)=w, f(X)=u, 3)."
 
 
-def runs_of(window: int, first: int) -> list[tuple[Any, ...]]:
+def runs_of(window: int, first: int, *, distributed: bool = False, partitions: int = 1) -> list[tuple[Any, ...]]:
     """(value, start, end) of f(x), initiated at `first`; the last query time is 40."""
     document = {"family": "calculus", "program": PROGRAM, "window": window, "step": 8, "inputs": {"a": {"args": ["entity"]}}}
     rows = [{"event": "a", "entity": "x", "t": first}, {"event": "b", "entity": "x", "t": 38}]
-    return sorted((fact["value"], fact["start"], fact["end"]) for fact in final_answers(FEED, [document], rows))
+    documents = [{**document, "distributed": distributed}]
+    return sorted((fact["value"], fact["start"], fact["end"]) for fact in final_answers(FEED, documents, rows, partitions=partitions))
 
 
 @pytest.mark.parametrize("window", [2, 4, 6, 8])
 def test_deadlines_fire_between_windows(window: int) -> None:
     expected = [("u", 8, 15), ("w", 15, 18), ("u", 18, 25), ("w", 25, 28), ("u", 28, 35), ("w", 35, 38), ("u", 38, None)]
     assert runs_of(window, 7) == sorted(expected)
+
+
+@pytest.mark.parametrize("first", [7, 37])
+@pytest.mark.parametrize("window", [2, 6])
+def test_deadlines_in_gaps_do_not_depend_on_partitions(window: int, first: int) -> None:
+    assert runs_of(window, first, distributed=True, partitions=3) == runs_of(window, first)
 
 
 def test_a_row_between_windows_does_not_count() -> None:

@@ -117,6 +117,15 @@ def test_a_window_in_an_hour_that_the_clock_skips_is_left_out(query: Query, peop
     assert window is not None and window[0].isoformat() == "2027-03-29T00:30:00+00:00"
 
 
+def test_a_window_that_begins_in_an_hour_that_the_clock_skips_begins_after_it(query: Query, people: SimpleNamespace) -> None:
+    # 2:30 to 3:30 in Berlin, where summer time begins a day later.
+    begin = datetime(2027, 3, 27, 1, 30, tzinfo=UTC)
+    mute = Mute(owner=people.owner, feed=query.feed, query=query, rule="FREQ=DAILY", zone="Europe/Berlin", first_from=begin, length=HOUR)
+    mute.window_from, mute.window_until = begin, begin + HOUR
+    window = window_after(mute, begin + 2 * HOUR)
+    assert window is not None and [moment.isoformat()[:16] for moment in window] == ["2027-03-28T01:00", "2027-03-28T01:30"]
+
+
 def test_a_repeating_window_mutes_while_it_is_open_and_moves_on(query: Query, people: SimpleNamespace) -> None:
     now = timezone.now()
     mute = mute_create(

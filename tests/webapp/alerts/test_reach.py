@@ -102,7 +102,7 @@ def test_what_the_reader_may_not_see_counts_but_has_no_name(people: SimpleNamesp
     secret, shift = quiet(people.operator, "secret", enabled=False), on_call(people.operator, people.viewer)
     rule = rule_save(user=people.operator, name="x", team=people.harbour, channels=[secret], shifts=[shift])
     said = warning(rule, people.admin)
-    assert "a channel that you may not see does not work" in said and "a shift that you may not see reaches nobody" in said
+    assert "a channel that you may not see does not work" in said and "a shift of others reaches nobody" in said
     assert not any(word in said for word in ("secret", "Night", "viewer"))
     Channel.objects.filter(pk=secret.pk).update(enabled=True)
     assert warning(rule, people.admin) == "", "alerts do reach somebody"

@@ -271,6 +271,7 @@ class TestByHand:
             ("viewer", 2, 2, "/ends_at", "after it begins"),
             ("viewer", -3, -2, "/ends_at", "past"),
             ("viewer", 1, 24 * 365, "/ends_at", "100 days"),
+            ("viewer", 24 * 401, 24 * 402, "/begins_at", "within the next 400 days"),
             ("stranger", 1, 2, "/person", "No member of your teams"),
             ("nobody there", 1, 2, "/person", "No member of your teams"),
             ("analyst", 5, 7, "/person", "already"),
@@ -340,3 +341,17 @@ class TestByHand:
         assert said_at(now) == ("", 0)
         assert said_at(now + 8 * day) == ("ends", 1) and "The last turn ends on" in mailoutbox[0].subject
         assert said_at(now + 11 * day) == ("ended", 2) and "calendar" not in mailoutbox[1].subject
+
+    def test_a_shift_that_moved_from_a_calendar_to_turns_by_hand_says_what_ends(self, shift: Shift, people: SimpleNamespace) -> None:
+        quiet(people.viewer)
+        now, day = timezone.now(), timedelta(days=1)
+        shift_save(user=people.operator, shift=shift, calendar=calendar((now - self.HOUR, now + day, "viewer")))
+        turn_save(user=people.operator, shift=shift, person="viewer", begins_at=now + day, ends_at=now + 12 * day)
+
+        def text_at(moment: datetime) -> str:
+            shown = warning_of(shifts_at(Shift.objects.all(), moment).get(), moment)
+            return "" if shown is None else shown.text
+
+        assert text_at(now).startswith("The calendar ends on")
+        assert text_at(now + 2 * day) == "" and text_at(now + 10 * day).startswith("The last turn ends on")
+        assert text_at(now + 13 * day).startswith("The last turn has ended")

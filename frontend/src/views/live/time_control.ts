@@ -5,7 +5,7 @@
 
 import { t } from "../../lib/texts";
 import { parseWhen } from "../../clock/when";
-import { button, h, icon, iconButton, replace } from "../../lib/dom";
+import { button, download, h, icon, iconButton, replace } from "../../lib/dom";
 import { formatClock, formatMoment, formatSpan, zoneName } from "../../lib/time";
 import { attachExport } from "../export_menu";
 import { toast } from "../shell_view";
@@ -105,7 +105,7 @@ export class TimeControl {
       this.exportButton,
       this.listButton,
     );
-    attachExport(this.exportButton, (format) => this.download(format));
+    attachExport(this.exportButton, (format) => this.exportAs(format));
     this.showPlaying();
   }
 
@@ -300,11 +300,11 @@ export class TimeControl {
     this.handlers.onRange();
   }
 
-  private download(format: string): void {
+  private exportAs(format: string): void {
     const { t0, t1 } = this.timeline();
     const file = this.model.answersFile(format, this.model.state.range ?? [t0, t1]);
     if (file === null) toast(t("All queries are hidden."), "critical");
-    else location.assign(file);
+    else download(file);
   }
 
   setMode(mode: "timeline" | "list"): void {

@@ -44,17 +44,27 @@ def places(people: SimpleNamespace, feed: Any, region: Any, query: Any, received
     """Values for the placeholders of an address."""
     from webapp.alerts.deliveries import channel_create
     from webapp.alerts.models import Alert
+    from webapp.alerts.shifts import shift_save
 
     received(feed, [{"entity": "a", "t": t, "x": 1.0, "y": 1.0} for t in range(3)])
     channel = channel_create(owner=people.owner, name="desk", url="https://hooks.example.org/x", team=people.harbour)
     alert = Alert.objects.create(query=query, feed=feed, detection_key=b"k" * 16, kind="in", entities=["a"], start=1, severity="low")
-    return {"regions": region.pk, "queries": query.pk, "channels": channel.pk, "alerts": alert.pk, "feeds": feed.name, "jobs": "main"}
+    shift = shift_save(user=people.owner, name="duty")
+    return {
+        "regions": region.pk,
+        "queries": query.pk,
+        "channels": channel.pk,
+        "alerts": alert.pk,
+        "feeds": feed.name,
+        "jobs": "main",
+        "shifts": shift.pk,
+    }
 
 
 def filled(path: str, places: dict[str, Any]) -> str:
     parts = path.split("/")
     value = places.get(parts[3], 1) if len(parts) > 3 else 1
-    for name, given in (("{name}", value), ("{id}", value), ("{pk}", value), ("{version}", 1), ("{key}", "00" * 16)):
+    for name, given in (("{name}", value), ("{id}", value), ("{pk}", value), ("{version}", 1), ("{key}", "00" * 16), ("{shift}", value)):
         path = path.replace(name, str(given))
     return path
 

@@ -150,7 +150,7 @@ def test_a_topic_holds_the_stored_answers_after_kills(
     body = {"feed": "yard", "kind": "kafka-answers", "settings": settings}
     assert "cannot be used" in client.post("/api/v1/connectors/trial", body).json()["faults"][0]["message"], "there is no such topic yet"
     topic_of(broker, "answers", 2)
-    assert "has 2 partitions" in client.post("/api/v1/connectors/trial", body).json()["said"]
+    assert "partitions: 2" in client.post("/api/v1/connectors/trial", body).json()["said"]
     refused = client.post("/api/v1/connectors/", {**body, "name": "out", "settings": {**settings, "queries": f"{query.pk}, {hidden.pk}"}})
     assert refused.json()["faults"][0] == {"pointer": "/settings/queries", "message": f"The feed has no query {hidden.pk} that you may see."}
     made = client.post("/api/v1/connectors/", {**body, "name": "out"}).json()

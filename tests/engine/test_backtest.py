@@ -314,6 +314,8 @@ def test_windows_in_which_nothing_changes_are_written_too(folder: Folder, batch_
 
 def test_a_time_far_ahead_does_not_make_windows_without_end(folder: Folder, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     monkeypatch.setattr("engine.event_calculus.replay.MOST_SKIPPED", 2)
+    folder.write("marks.json", {**MARKS, "window": 10, "program": "initiatedAt(busy(X)=true, T) :- happensAt(came(X), T)."})
+    folder.write("events.csv", "event,entity,t\ncame,a,5\nother,a,100\n")
     assert folder.run("--windows", str(folder.path / "windows.jsonl"), queries=("marks.json",)) == 2
     assert "windows without a row follow one another; at most 2 can be written" in capsys.readouterr().err
 

@@ -294,7 +294,7 @@ def _numbers(shares: Sequence[_Share]) -> list[Ints]:
 
 
 def _domains(variables: int, shares: Sequence[_Share], numbers: Sequence[Ints]) -> dict[str, Ints]:
-    """The domains of all shares in the form of `Store.domains`; `numbers`:
+    """The domains of all shares in the form of `EventStore.domains`; `numbers`:
     those of each share's events."""
     variable, until, bits = (_concat([getattr(share, name) for share in shares]) for name in ("variable", "until", "bits"))
     member = _concat([own[share.position] for share, own in zip(shares, numbers, strict=True)])

@@ -308,7 +308,7 @@ def _united(live_samples: Sequence[Arrays], words: Sequence[Words]) -> Arrays:
 @njit(cache=True, nogil=True)
 def _mark(word, first, at, rows, regions, holds, misses):  # type: ignore[no-untyped-def]
     """Sets the bits `holds` and clears the bits `misses` in the words of rows in `regions`
-    (by region as in `Inside`)."""
+    (by region as in `RegionSamples`)."""
     for i in range(len(regions)):
         for k in range(first[regions[i]], first[regions[i] + 1]):
             r = rows[at[k]]

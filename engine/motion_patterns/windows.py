@@ -24,11 +24,11 @@ class Sweep(NamedTuple):
 
     `clock`: [every, bucket width]. Series s is `sequence[s]` in the window `start[s]`, `end[s]`.
     Queries by their number in the group: `required` and `excluded` (series that must, and must not,
-    have a bit), `sums` (measures), `decides` ... `k` as in Plan; for each predicate the `witness`:
-    a series, or if `witness_measured` a measure, and its member of the chain, `witness_node` (or
-    -1); `since`: the query's longest start; `radii`: sum of its measures' radii. Member n of a
-    chain has series `chain[n]` and the followers `chain_after[n]` (or -1); `chain_opens[n]`:
-    whether its samples may complete a chain (`chains`).
+    have a bit), `sums` (measures), `decides` ... `k` as in MotionPlan; for each predicate the
+    `witness`: a series, or if `witness_measured` a measure, and its member of the chain,
+    `witness_node` (or -1); `since`: the query's longest start; `radii`: sum of its measures' radii.
+    Member n of a chain has series `chain[n]` and the followers `chain_after[n]` (or -1);
+    `chain_opens[n]`: whether its samples may complete a chain (`chains`).
     """
 
     clock: Ints

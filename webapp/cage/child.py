@@ -87,7 +87,7 @@ _STDIN, _STDOUT = 0, 1
 
 @dataclass(frozen=True)
 class Request:
-    """The work to be done, in the form of `Work`."""
+    """The work to be done, in the form of `CageRequest`."""
 
     header: dict[str, Any]
     data: bytes

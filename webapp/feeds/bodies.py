@@ -2,7 +2,7 @@
 to checked rows and dead letters.
 
 Texts are read as files are (`engine/sources/file_rows.py`): a malformed line is a dead letter and
-the others continue; a body that cannot be read as a whole raises Unreadable.
+the others continue; a body that cannot be read as a whole raises UnreadableFile.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Unsupported(ValueError):
 
 def inflate(body: bytes, encoding: str, limit: int = INFLATED_BYTES) -> bytes:
     """The body without its content encoding (none or gzip); never unpacks more than `limit` bytes.
-    Raises Unreadable, TooLarge, Unsupported."""
+    Raises UnreadableFile, TooLarge, Unsupported."""
     if encoding in ("", "identity"):
         return body
     if encoding not in ("gzip", "x-gzip"):
@@ -85,7 +85,7 @@ def inflate(body: bytes, encoding: str, limit: int = INFLATED_BYTES) -> bytes:
 
 def read_body(body: bytes, content_type: str, feed: Feed) -> CheckedChunk:
     """The rows and dead letters (with their lines) of a body without content encoding. Raises
-    Unreadable, TooLarge, Unsupported."""
+    UnreadableFile, TooLarge, Unsupported."""
     kind = content_type.split(";")[0].strip().lower()
     if kind == ARROW:
         checked = CheckedRows(_arrow(body, feed), feed)
@@ -128,8 +128,8 @@ class NamedAsTheFeed(Columns):
     """Senders cannot configure a mapping of columns: their names are those of the feed."""
 
     def present(self, names: Sequence[str], separator: str | None = None) -> dict[str, str]:
-        """Raises Unreadable if no row can be an event because there is no column for its entity or
-        its time; names the columns found instead."""
+        """Raises UnreadableFile if no row can be an event because there is no column for its entity
+        or its time; names the columns found instead."""
         missing = [name for name in (ENTITY, TIME) if name not in names]
         if not missing:
             return super().present(names, separator)

@@ -50,7 +50,7 @@ def feed_repair(*, feed: Feed, give_up: bool = False) -> list[Repaired]:
     that are lost unprocessed are counted.
 
     Files of a store may have copies there: what they held is given up only with
-    `give_up`, else raises Lost.
+    `give_up`, else raises RowsLost.
     """
     counter = IngestCounter.objects.get_or_create(feed=feed)[0]
     status = feed_status(feed_id=feed.pk)
@@ -78,7 +78,7 @@ def _repaired(feed: Feed, reach: LogExtent, give_up: bool) -> list[Repaired]:
 
 
 def _verified(log: SharedLog) -> list[Repaired]:
-    """Raises Lost unless the log is complete (again): files that a store lost are
+    """Raises RowsLost unless the log is complete (again): files that a store lost are
     restored from its copies."""
     for segment in log.segments():
         try:

@@ -30,7 +30,7 @@ AGAIN_S = 1.0
 
 @dataclass
 class DatabaseAppendLock:
-    """Implements `Turn`: the feed's row is locked."""
+    """Implements `AppendLock`: the feed's row is locked."""
 
     feed: str
     head: LogHead

@@ -163,7 +163,7 @@ class Player:
         becomes (a new run only).
 
         `in_step`: the times between rows shrink with the rate, so that each row is
-        sent when its own time comes. Raises Lost, and what reading and sending raise;
+        sent when its own time comes. Raises ChunkRefused, and what reading and sending raise;
         the run can be resumed then.
         """
         progress = Progress.resumed(self.notes)

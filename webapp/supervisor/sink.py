@@ -119,7 +119,7 @@ def commit(work: FencedWrite, *, timeout_s: float = TIMEOUT_S) -> bool:
     """Stores `work` exactly once; False when that had been done before (a replayed batch).
 
     Tries again while the database is away; whether a COMMIT whose answer was lost took place is
-    read from the head row. Raises Fenced, StoreTooSlow, and DatabaseAway after `timeout_s`.
+    read from the head row. Raises Fenced, StoreTooSlow, and DatabaseUnavailable after `timeout_s`.
     """
     expected: list[int] = []
 
@@ -136,7 +136,7 @@ def commit(work: FencedWrite, *, timeout_s: float = TIMEOUT_S) -> bool:
 
 def with_retries(attempt: Callable[[], Answer], *, timeout_s: float = TIMEOUT_S) -> Answer:
     """What `attempt` returns, called again while the database is away. Raises StoreTooSlow, and
-    DatabaseAway after `timeout_s`."""
+    DatabaseUnavailable after `timeout_s`."""
     started = time.monotonic()
     while True:
         try:

@@ -143,6 +143,7 @@ const PARSERS: [string, Parser<unknown>][] = [
   ["DetectionDetail", shapes.detectionDetail],
   ["DetectionRow", shapes.detection],
   ["DryRun", dryRun],
+  ["Reachability", answers.reachability],
   ["Entry", entry],
   ["EvidenceItem", shapes.evidenceItem],
   ["Feed", shapes.feedStatus],

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
+from django.utils import timezone
 from drf_spectacular.utils import OpenApiExample, PolymorphicProxySerializer, extend_schema, inline_serializer
 from rest_framework import serializers
 from rest_framework.exceptions import NotFound
@@ -17,9 +18,11 @@ from webapp.accounts.authentication import person
 from webapp.accounts.owned import OwnedSerializer, OwnedView
 from webapp.alerts import deliveries
 from webapp.alerts.models import Channel, ChannelKind, Delivery
+from webapp.alerts.reach import Reachability, own_reachability
 from webapp.alerts.selectors import channel_list, delivery_list
 from webapp.alerts.timing import timing_faults
 from webapp.alerts.transports import TRANSPORTS, push
+from webapp.config.openapi import schema_of
 from webapp.config.pagination import CURSOR, NewestFirst, newest_first
 from webapp.config.related import ByKey
 from webapp.config.wording import TranslatedField, translated
@@ -161,6 +164,10 @@ class ChannelView(OwnedView):
         channel = self.get_editable()
         secret = deliveries.channel_rotate(channel=channel)
         return Response({**self.represent(channel), "secret": secret})
+
+    @extend_schema(summary="Whether the alerts that rules send to the user arrive", responses={200: schema_of(Reachability)})
+    def reach(self, request: Request) -> Response:
+        return Response(own_reachability(user=person(request), now=timezone.now()))
 
     @extend_schema(
         summary="What a browser subscribes to push messages with; null: this installation sends none",

@@ -50,7 +50,8 @@ class RoutedAlerts(TypedDict):
 
 
 class DryRun(TypedDict):
-    """`opened` alerts were opened, the newest `alerts` of them looked at, `unreached` go nowhere.
+    """`opened` alerts were opened, the newest `alerts` of them looked at; `unreached` go nowhere,
+    `unseen` only to channels that the user does not see.
 
     Of a rule tried alone, `matched`: that it matches, `reached`: of these, that reach someone, also
     by channels that the user does not see; `warning`: why the rule reaches nobody.
@@ -59,6 +60,7 @@ class DryRun(TypedDict):
     opened: int
     alerts: int
     unreached: int
+    unseen: int
     matched: int | None
     reached: int | None
     warning: str
@@ -79,18 +81,18 @@ def dry_run(*, user: User, hours: int, now: datetime, rule: Terms | None = None)
         route = planned.route
         groups[route.channel.pk, route.after_minutes, route.rule_id or 0].append(planned)
     results = [_group(groups[key], rule is not None or key[2] in rules) for key in sorted(groups)]
-    reached = {planned.route.alert.pk for group in groups.values() for planned in group}
+    reached = {route.alert.pk for route in routes}
+    shown = {planned.route.alert.pk for group in groups.values() for planned in group}
     count = len(alerts) if len(alerts) < LOOKED_AT else opened.count()
     matched = None if rule is None else sum(rule.matches(alert) for alert in alerts if alert.pk in heard)
-    unreached = sum(pk not in reached for pk in heard)
-    sent = None if rule is None else len({route.alert.pk for route in routes})
     warning = "" if rule is None else warnings_of([rule], user=user, now=now)[0]
     return {
         "opened": count,
         "alerts": len(alerts),
-        "unreached": unreached,
+        "unreached": len(heard - reached),
+        "unseen": len(reached - shown),
         "matched": matched,
-        "reached": sent,
+        "reached": None if rule is None else len(reached),
         "warning": warning,
         "results": results,
     }

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TypedDict
 
 from django.db.models import Q
 from django.utils.translation import gettext, ngettext
 
 from webapp.accounts.models import Team, User
-from webapp.alerts.models import Channel, RoutingRule, Shift
+from webapp.alerts.models import Channel, RoutingRule, Shift, Turn
 from webapp.alerts.routing import SETS, Terms, terms_of
 from webapp.alerts.selectors import channels_working
 from webapp.alerts.shifts import on_duty, shifts_at
+
+LISTED = 5
+"""Rules named in one sentence."""
 
 
 def rule_warnings(*, rules: Iterable[RoutingRule], user: User, now: datetime) -> dict[int, str]:
@@ -51,6 +54,28 @@ def _working(rules: Sequence[Terms], on_call: set[int]) -> list[Channel]:
 def _reaches(rule: Terms, working: Iterable[Channel], duty: Mapping[int, set[User]]) -> bool:
     on_call = {person.pk for shift in rule.shifts for person in duty.get(shift, ())}
     return rule.owner.is_active and any(rule.goes_to(channel, on_call.__contains__) for channel in working)
+
+
+class Reachability(TypedDict):
+    """Why the alerts that rules send to the user do not arrive; empty if they do, or if no rule
+    does."""
+
+    warning: str
+
+
+def own_reachability(*, user: User, now: datetime) -> Reachability:
+    """Whether `user`, whom rules name or put on call, has a channel that works."""
+    if channels_working().filter(team=None, owner=user).exists():
+        return {"warning": ""}
+    shifts = Turn.objects.filter(person=user, ends_at__gt=now).values("shift")
+    rules = RoutingRule.objects.filter(Q(people=user) | Q(shifts__in=shifts), enabled=True, owner__is_active=True).distinct()
+    if not rules.exists():
+        return {"warning": ""}
+    names = list(rules.filter(pk__in=RoutingRule.objects.visible_to(user).values("pk")).order_by("name").values_list("name", flat=True)[:LISTED])
+    known = ngettext("The rule %(names)s sends you alerts", "The rules %(names)s send you alerts", len(names))
+    who = known % {"names": ", ".join(names)} if names else gettext("Rules of others send you alerts")
+    text = gettext("%(who)s, but you have no channel that works. Add or mend one under Account, Channels.")
+    return {"warning": text % {"who": who}}
 
 
 class _Names:

@@ -74,9 +74,12 @@ def alerts_waiting(*, user: AnyUser, at_most: int = 100) -> int:
 
 
 class DeliveryRow(TypedDict):
-    """How an alert went to a channel, by the channel's name."""
+    """How an alert goes to a channel, by the channel's name. `due_at`: when it will be in a
+    message, null if it is in one; `after_minutes` above 0: only if nobody acknowledges it before."""
 
     channel: str
+    due_at: datetime | None
+    after_minutes: int
     sent_at: datetime | None
     attempts: int
     error: str
@@ -124,11 +127,25 @@ def delivery_list(*, channel: Channel) -> QuerySet[Delivery]:
 
 
 def deliveries_of(alert: Alert, *, user: AnyUser) -> list[DeliveryRow]:
-    """The deliveries of an alert: one item for each channel that `user` may see."""
+    """The deliveries of an alert to channels that `user` may see, without escalations that are no
+    longer needed."""
     rows = alert.notifications.filter(channel__in=Channel.objects.visible_to(user).values("pk")).annotate(
         name=F("channel__name"), sent_at=F("delivery__sent_at"), attempts=F("delivery__attempts"), error=F("delivery__error")
     )
-    return [{"channel": r.name, "sent_at": r.sent_at, "attempts": r.attempts or 0, "error": translated(r.error or "")} for r in rows]
+    if alert.acknowledged_at is not None or alert.state == AlertState.RESOLVED:
+        rows = rows.exclude(delivery=None, after_minutes__gt=0)
+    return [_delivery_row(row) for row in rows.order_by("id")]
+
+
+def _delivery_row(row: Any) -> DeliveryRow:
+    return {
+        "channel": row.name,
+        "due_at": row.due_at if row.delivery_id is None else None,
+        "after_minutes": row.after_minutes,
+        "sent_at": row.sent_at,
+        "attempts": row.attempts or 0,
+        "error": translated(row.error or ""),
+    }
 
 
 def channels_held(owner_filter: dict[str, Any]) -> int:

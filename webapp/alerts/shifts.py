@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 from django.conf import settings
 from django.core.mail import EmailMessage
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet, Subquery
+from django.db.models import Exists, F, Min, OuterRef, Prefetch, Q, QuerySet, Subquery, Window
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.utils import timezone, translation
@@ -60,8 +60,8 @@ def shifts_at(shifts: QuerySet[Shift], moment: datetime) -> QuerySet[Shift]:
     channels = channels_working().filter(team=None, owner=OuterRef("person"))
     turns = Turn.objects.select_related("person").annotate(is_reachable=Exists(channels)).order_by("person__username")
     present = turns.filter(begins_at__lte=moment, ends_at__gt=moment)
-    next_of_it = Turn.objects.filter(shift=OuterRef("shift"), begins_at__gt=moment).order_by("begins_at").values("begins_at")[:1]
-    upcoming = turns.filter(begins_at__gt=moment, begins_at=Subquery(next_of_it))
+    next_of_it = Window(Min("begins_at"), partition_by="shift")
+    upcoming = turns.filter(begins_at__gt=moment).annotate(next=next_of_it).filter(begins_at=F("next"))
     of_it = Turn.objects.filter(shift=OuterRef("pk"))
     following = of_it.filter(begins_at__gt=moment).order_by("begins_at").values("begins_at")[:1]
     last = of_it.order_by("-ends_at").values("ends_at")

@@ -37,6 +37,7 @@ urlpatterns = [
     path("shifts/<int:shift>/turns/", TurnView.as_view({"get": "list", "post": "create"}), name="api-shift-turns"),
     path("shifts/<int:shift>/turns/<int:pk>/", TurnView.as_view({"patch": "partial_update", "delete": "destroy"}), name="api-shift-turn"),
     path("channels/", ChannelView.as_view({"get": "list", "post": "create"}), name="api-channels"),
+    path("channels/reach", ChannelView.as_view({"get": "reach"}), name="api-channels-reach"),
     path("channels/push-key", ChannelView.as_view({"get": "push_key"}), name="api-push-key"),
     path(
         "channels/push-renewal",

@@ -139,7 +139,7 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return _plain(request, 403, gettext_noop("You are not permitted to do this."))
+    return _plain(request, 403, gettext_noop("You are not permitted to do this. Ask the owner, or an admin of the team."))
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:

@@ -20,6 +20,10 @@ from webapp.config.secrets_at_rest import EncryptedCharField
 NAME = RegexValidator(r"^[a-z][a-z0-9_-]{0,62}\Z", "Lower-case letters, digits, - and _; begins with a letter; at most 63 characters.")
 ENGINE_FIELDS = ("name", "crs", "time", "tick", "lateness", "dedupe", "columns")
 NO_CONTROLS = RegexValidator(r"^[^\x00-\x1f\x7f]+\Z", "No control characters.")
+TAG = RegexValidator(r"^[^\x00-\x1f\x7f,]+\Z", "A tag has no commas and no control characters.")
+"""Forms and files separate tags by commas."""
+TAG_LENGTH = 50
+MOST_TAGS = 50
 
 
 class Feed(Owned):
@@ -73,7 +77,7 @@ class Region(Owned):
     geometry = DocumentField(help_text="GeoJSON Polygon or MultiPolygon, or a circle.")
     bbox = ArrayField(models.FloatField(), size=4, editable=False, help_text="Least x, least y, greatest x, greatest y.")
     vertices = models.PositiveIntegerField(default=0, editable=False, help_text="How many its geometry has; a circle has one.")
-    tags = ArrayField(models.CharField(max_length=50), default=list, blank=True)
+    tags = ArrayField(models.CharField(max_length=TAG_LENGTH), default=list, blank=True)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     updated_at = models.DateTimeField(auto_now=True)
 

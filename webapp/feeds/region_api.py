@@ -29,7 +29,7 @@ from webapp.feeds import services
 from webapp.feeds.api import parameter
 from webapp.feeds.exchange import MEDIA, Exported, read_features, write_features
 from webapp.feeds.filters import RegionFilter
-from webapp.feeds.models import Region
+from webapp.feeds.models import MOST_TAGS, TAG, TAG_LENGTH, Region
 from webapp.feeds.of_feed import FeedNameField, NamedSerializer, OfFeedSerializer, OfFeedView
 from webapp.feeds.region_files import FILE_BYTES
 from webapp.feeds.selectors import feed_get
@@ -45,7 +45,7 @@ class RegionSerializer(OfFeedSerializer):
     feed = FeedNameField()
     geometry = serializers.JSONField()
     bbox = serializers.ListField(child=serializers.FloatField(), read_only=True, min_length=4, max_length=4)
-    tags = BoundedListField(child=serializers.CharField(max_length=50), required=False, max_length=50)
+    tags = BoundedListField(child=serializers.CharField(max_length=TAG_LENGTH, validators=[TAG]), required=False, max_length=MOST_TAGS)
     used_by = NamedSerializer(source="using", many=True, read_only=True)
 
     class Meta:
@@ -74,7 +74,7 @@ class BulkRegionsSerializer(serializers.Serializer[Any]):
 
     ids = BoundedListField(child=serializers.IntegerField(), allow_empty=False, max_length=5000)
     action = serializers.ChoiceField(["delete", "tag", "untag"])
-    tags = BoundedListField(child=serializers.CharField(max_length=50), required=False, default=list)
+    tags = BoundedListField(child=serializers.CharField(max_length=TAG_LENGTH, validators=[TAG]), required=False, default=list)
 
 
 class _RegionRow(TypedDict):

@@ -267,8 +267,8 @@ def _from_shape(row: int, name: str, geometry: Any) -> Feature:
 def _tags(properties: Properties) -> list[str]:
     """A list in GeoJSON; a text with commas in the other formats, as the export writes them."""
     tags = properties.get("tags")
-    parts = tags if isinstance(tags, list) else tags.split(",") if isinstance(tags, str) else []
-    return [tag for tag in (str(part).strip() for part in parts) if tag]
+    given = tags if isinstance(tags, list) else [tags] if isinstance(tags, str) else []
+    return [tag for text in given for part in str(text).split(",") if (tag := part.strip())]
 
 
 def _name(properties: Properties, name_field: str | None) -> str:

@@ -19,7 +19,7 @@ from webapp.accounts.quotas import quota_check
 from webapp.feeds.admission import default_ahead
 from webapp.feeds.documents import checked_region, feed_faults, vertices_of
 from webapp.feeds.heads import feed_head_ensure, feed_head_follow_team, feed_place, feed_reopen
-from webapp.feeds.models import Feed, IngestCounter, Region
+from webapp.feeds.models import MOST_TAGS, TAG, TAG_LENGTH, Feed, IngestCounter, Region
 from webapp.feeds.region_files import Feature
 from webapp.feeds.selectors import feeds_held, vertices_held
 
@@ -143,6 +143,18 @@ def region_create(
     return region
 
 
+def checked_tags(tags: Iterable[str]) -> list[str]:
+    """The tags, trimmed. Raises Refused for what the API would not take as a region's tags."""
+    trimmed = trimmed_tags(tags)
+    if any(len(tag) > TAG_LENGTH for tag in trimmed):
+        raise refuse("/tags", Message("A tag has at most {most} characters.", most=TAG_LENGTH))
+    if not all(map(TAG.regex.match, trimmed)):
+        raise refuse("/tags", Message("A tag has no commas and no control characters."))
+    if len(trimmed) > MOST_TAGS:
+        raise refuse("/tags", Message("A region has at most {most} tags.", most=MOST_TAGS))
+    return trimmed
+
+
 def trimmed_tags(tags: Iterable[str]) -> list[str]:
     return sorted({tag.strip() for tag in tags if tag.strip()})
 
@@ -183,6 +195,7 @@ def regions_import(
     `only_new`: regions of the shape of one that is stored already, and that the
     owner may see, are left out.
     """
+    for_all = checked_tags(tags)
     taken = set(Region.objects.filter(feed=feed).values_list("name", flat=True))
     visible = Region.objects.visible_to(owner).filter(feed=feed).order_by("-name").values_list("geometry", "name")
     stored = {_shape_key(geometry): name for geometry, name in visible}
@@ -193,6 +206,7 @@ def regions_import(
             if feature.fault:
                 raise refuse("/geometry", feature.fault)
             document, bbox = checked_region(feature.geometry, feed, "/geometry")
+            own_tags = checked_tags([*for_all, *feature.tags])
         except Refused as error:
             refused.append((feature.row, feature.name, list(error.faults)))
             continue
@@ -201,7 +215,7 @@ def regions_import(
             continue
         wanted = feature.name or f"region {feature.row}"
         name = _free_name(wanted, taken)
-        made = Region(owner=owner, feed=feed, name=name, geometry=document, bbox=list(bbox), tags=trimmed_tags([*tags, *feature.tags]))
+        made = Region(owner=owner, feed=feed, name=name, geometry=document, bbox=list(bbox), tags=own_tags)
         made.vertices = vertices_of(document)
         regions.append(ImportedRegion(made, None if name == wanted else wanted, same_as))
     if not dry_run and (partial or not refused):

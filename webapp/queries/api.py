@@ -31,7 +31,7 @@ from webapp.config.openapi import schema_of
 from webapp.config.related import BoundedListField, ByKey
 from webapp.config.wording import TranslatedField, translated
 from webapp.feeds.logs import folder_of_logs
-from webapp.feeds.models import NO_CONTROLS, Feed
+from webapp.feeds.models import TAG, Feed
 from webapp.feeds.of_feed import FeedNameField, NamedSerializer, OfFeedSerializer, OfFeedView
 from webapp.feeds.selectors import regions_of_feed
 from webapp.queries import services
@@ -94,7 +94,7 @@ class QuerySerializer(ChannelsOfUser, OfFeedSerializer):
     feed = FeedNameField()
     specification = serializers.JSONField()
     alert_kinds = BoundedListField(child=serializers.CharField(max_length=100), required=False, max_length=100)
-    tags = BoundedListField(child=serializers.CharField(max_length=50, validators=[NO_CONTROLS]), required=False, max_length=20)
+    tags = BoundedListField(child=serializers.CharField(max_length=50, validators=[TAG]), required=False, max_length=20)
     channels = ChannelsOfUser.field()
     kinds = serializers.SerializerMethodField()
     sentence = serializers.SerializerMethodField()

@@ -39,13 +39,15 @@ const route = record({
   alerts: list(record({ id, query_name: string, entities: list(string), severity })),
 });
 /**
- * Only the newest `alerts` of the `opened` ones were evaluated. Of a rule tried alone, `matched`:
- * that it matches, `reached`: of these, that reach someone; `warning`: why the rule reaches nobody.
+ * Only the newest `alerts` of the `opened` ones were evaluated; `unreached` reach nobody, `unseen`
+ * only channels that the user does not see. Of a rule tried alone, `matched`: that it matches,
+ * `reached`: of these, that reach someone; `warning`: why the rule reaches nobody.
  */
 export const dryRun = record({
   opened: integer,
   alerts: integer,
   unreached: integer,
+  unseen: otherwise(integer, 0),
   matched: otherwise(nullable(integer), null),
   reached: otherwise(nullable(integer), null),
   warning: otherwise(string, ""),

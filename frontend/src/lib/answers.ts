@@ -9,6 +9,9 @@ import type { Parser } from "./parse";
 import { asGeometry } from "./regions";
 import { alertGroup, detection, moment, position, regionGeometry, type Detection } from "./shapes";
 
+/** Why the alerts that rules send to the reader do not arrive; empty if they do. */
+export const reachability = record({ warning: string });
+
 // ---- Queries
 
 /** The answer to a specification that was checked. */

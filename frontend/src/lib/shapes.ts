@@ -185,7 +185,15 @@ export const alertDetail = record({
     tracks: [],
   }),
   deliveries: otherwise(
-    list(record({ channel: anything, sent_at: nullable(moment), attempts: otherwise(integer, 0), error: otherwise(string, "") })),
+    list(
+      record({
+        channel: string,
+        due_at: otherwise(nullable(moment), null),
+        after_minutes: otherwise(integer, 0),
+        sent_at: nullable(moment),
+        error: otherwise(string, ""),
+      }),
+    ),
     [],
   ),
 });

@@ -3,7 +3,7 @@ import { AlertList } from "../data/alert_list";
 import { addressOf, filtersOf, fitsView, viewFrom, type DeskView } from "../data/desk_view";
 import { alert as alertParser, type Alert, type AlertGroup } from "../lib/shapes";
 import { get, page } from "../lib/api";
-import { alertCount } from "../lib/answers";
+import { alertCount, reachability } from "../lib/answers";
 import { button, download, empty, h, isTyping, linkButton, replace } from "../lib/dom";
 import { dictionary, integer, isObject } from "../lib/parse";
 import { nextTask } from "../lib/tasks";
@@ -20,6 +20,7 @@ import { attachExport } from "../views/export_menu";
 import { openMutes } from "../views/mutes_view";
 import { notifyAlert } from "../views/notifications";
 import { fail, openShell, pageFrame, refreshAlertCount, toast } from "../views/shell_view";
+import { warningNotice } from "../views/warning_view";
 
 /** The first page fills a window; the rest is loaded while the reader looks at it. */
 const FIRST_ROWS = 60;
@@ -105,6 +106,9 @@ const body = pageFrame(
 );
 body.append(filters.element, h("div", { class: "row desk-status" }, count, exporter, news, bulk.element), layout);
 news.hidden = true;
+void get("channels/reach", reachability).then(({ warning }) => {
+  if (warning !== "") body.prepend(warningNotice(warning));
+}, fail);
 
 /** The alerts of one group, one by one. */
 function openGroup(key: string): void {

@@ -268,7 +268,7 @@ export class AlertDetailView {
           : answersBehind(alert.detection, unit, this.zone),
         this.steps(alert, detail),
         this.feedback(alert, detail),
-        this.deliveries(detail),
+        this.deliveries(alert, detail),
       ),
       this.foot(alert, detail),
     );
@@ -386,7 +386,7 @@ export class AlertDetailView {
     );
   }
 
-  private deliveries(detail: AlertDetail): HTMLElement | null {
+  private deliveries(alert: Alert, detail: AlertDetail): HTMLElement | null {
     if (detail.deliveries.length === 0) return null;
     return h(
       "div",
@@ -400,16 +400,21 @@ export class AlertDetailView {
             "li",
             { class: "row small" },
             icon(one.sent_at === null ? "clock" : "check"),
-            h("span", {}, typeof one.channel === "string" ? one.channel : t("channel")),
-            h(
-              "span",
-              { class: "faint" },
-              one.sent_at === null ? (one.error === "" ? t("waiting") : one.error) : formatAgo(one.sent_at, Date.now()),
-            ),
+            h("span", {}, one.channel),
+            h("span", { class: "faint" }, this.deliveryWords(alert, one)),
           ),
         ),
       ),
     );
+  }
+
+  private deliveryWords(alert: Alert, one: AlertDetail["deliveries"][number]): string {
+    if (one.sent_at !== null) return formatAgo(one.sent_at, Date.now());
+    if (one.error !== "") return one.error;
+    if (one.due_at === null || one.due_at <= Date.now()) return t("waiting");
+    if (alert.muted) return t("not while the alert is muted");
+    const time = `${formatMoment(one.due_at, "ms", this.zone)} ${zoneName(this.zone)}`;
+    return one.after_minutes > 0 ? t("at {time}, if nobody acknowledges it before", { time }) : t("waiting until {time}", { time });
   }
 
   private foot(alert: Alert, detail: AlertDetail): HTMLElement {

@@ -7,7 +7,7 @@ import { addressWords } from "../data/channel_data";
 import { timingWords } from "../lib/timing";
 import { channel as channelParser, type Channel, type Me } from "../lib/shapes";
 import { call, get, getAll, post } from "../lib/api";
-import { newSecret, pushKey, tested } from "../lib/answers";
+import { newSecret, pushKey, reachability, tested } from "../lib/answers";
 import { button, empty, h, replace } from "../lib/dom";
 import { pushChannel, setPushChannel } from "../lib/preferences";
 import { browserName, NoPush, subscribe, unsubscribe } from "../lib/push";
@@ -17,6 +17,7 @@ import { openChannelForm, showChannelSecret } from "./channel_form_view";
 import { openDeliveryLog } from "./delivery_log_view";
 import { confirmDanger } from "./dialog_view";
 import { fail, toast } from "./shell_view";
+import { warningNotice } from "./warning_view";
 import { t, tn } from "../lib/texts";
 
 export class ChannelsView {
@@ -29,14 +30,15 @@ export class ChannelsView {
   ) {}
 
   async load(): Promise<void> {
-    const rows = await getAll("channels/", channelParser);
+    const [rows, { warning }] = await Promise.all([getAll("channels/", channelParser), get("channels/reach", reachability)]);
     this.onLoad();
     const none = empty(
       "webhook",
       t("No channel yet"),
       t("A channel carries alerts to people: to this browser while no page is open, by e-mail, to a chat, or by a signed webhook."),
     );
-    replace(this.element, ...(rows.length > 0 ? rows.map((row) => this.card(row)) : [none]));
+    const notice = warning === "" ? null : warningNotice(warning);
+    replace(this.element, notice, ...(rows.length > 0 ? rows.map((row) => this.card(row)) : [none]));
   }
 
   openNew(): void {

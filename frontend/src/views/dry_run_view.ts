@@ -53,13 +53,17 @@ function lookedAt(found: DryRun): string {
 }
 
 function reach(found: DryRun): string {
-  return found.unreached === 0 ? t("each reaches someone.") : tn("one reaches nobody.", "{count} reach nobody.", found.unreached);
+  const words =
+    found.unreached === 0 ? t("each reaches someone.") : tn("one reaches nobody.", "{count} reach nobody.", found.unreached);
+  return found.unseen === 0
+    ? words
+    : `${words} ${tn("One reaches only channels that you do not see.", "{count} reach only channels that you do not see.", found.unseen)}`;
 }
 
 /** A rule that matches nothing and one whose people have no channel are mended differently. */
 function ruleReach(found: DryRun, matched: number): string {
   if (matched === 0) return t("the rule matches none of them.");
-  if (found.unreached === 0) return t("each reaches someone.");
+  if (found.unreached === 0 && found.unseen === 0) return t("each reaches someone.");
   const matches = tn("the rule matches one of them", "the rule matches {count} of them", matched);
   if (found.results.length > 0 || found.warning !== "") return `${matches}.`;
   return found.reached !== null && found.reached > 0

@@ -60,6 +60,23 @@ def test_a_rule_to_a_person_without_a_channel_says_that_it_reaches_nobody_and_th
     assert "viewer can no longer log in" in warning(RoutingRule.objects.get(), people.owner)
 
 
+def test_who_has_no_channel_is_warned_that_rules_send_to_them(people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    def warned(user: User) -> str:
+        return str(client_of(user).get("/api/v1/channels/reach").json()["warning"])
+
+    assert warned(people.viewer) == ""
+    rule = rule_save(user=people.owner, name="night", people=[people.viewer], team=people.harbour)
+    assert warned(people.viewer).startswith("The rule night sends you alerts, but you have no channel that works.")
+    assert warned(people.analyst) == ""
+    rule_save(user=people.stranger, name="theirs", shifts=[on_call(people.stranger, people.analyst)])
+    assert warned(people.analyst).startswith("Rules of others send you alerts"), "no name of a rule that they may not see"
+    quiet(people.viewer)
+    assert warned(people.viewer) == ""
+    Channel.objects.update(failures=5)
+    RoutingRule.objects.filter(pk=rule.pk).update(enabled=False)
+    assert warned(people.viewer) == "", "the rule is switched off"
+
+
 def test_teams_channels_and_shifts_that_reach_nobody_are_named(people: SimpleNamespace) -> None:
     off, broken = quiet(people.operator, "off", enabled=False), quiet(people.operator, "broken", failures=9)
     shift, empty = on_call(people.operator, people.viewer), Shift.objects.create(owner=people.operator, name="Day")

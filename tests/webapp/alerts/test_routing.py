@@ -18,6 +18,7 @@ from webapp.alerts.deliveries import channel_create, channels_due, deliveries_pr
 from webapp.alerts.handling import Decision, alerts_decide
 from webapp.alerts.models import Alert, Channel, Delivery, Notification, Step
 from webapp.alerts.routing import rule_save, terms
+from webapp.alerts.selectors import deliveries_of
 from webapp.feeds.services import feed_create
 from webapp.queries.models import Query
 
@@ -135,7 +136,12 @@ def test_an_unacknowledged_alert_is_escalated_after_its_delay(query: Query, peop
 def test_an_acknowledged_alert_is_not_escalated(step: Step, query: Query, people: SimpleNamespace) -> None:
     opened = escalating(query, people)
     deliveries_prepare(opened)
-    alerts_decide(alerts=list(Alert.objects.all()), decision=Decision(step, people.owner, ""))
+    (alert,) = Alert.objects.all()
+    listed = [(one["channel"], one["due_at"], one["after_minutes"]) for one in deliveries_of(alert, user=people.owner)]
+    assert listed == [("desk", None, 0), ("desk", opened + timedelta(minutes=10), 10), ("chief", opened + timedelta(minutes=10), 10)]
+    alerts_decide(alerts=[alert], decision=Decision(step, people.owner, ""))
+    alert.refresh_from_db()
+    assert [one["after_minutes"] for one in deliveries_of(alert, user=people.owner)] == [0], "no longer planned"
     assert deliveries_prepare(opened + timedelta(hours=1)) == 0
     assert Notification.objects.filter(delivery=None).count() == 0
 
@@ -176,7 +182,7 @@ def test_a_dry_run_says_who_would_have_been_reached(query: Query, people: Simple
     record(query, *(crossing(query, "in", entity, 10) for entity in "abc"))
     Alert.objects.filter(entities=["c"]).update(opened_at=timezone.now() - timedelta(hours=30))
     assert client.get("/api/v1/routing-rules/dry-run").json() == {
-        "opened": 2, "alerts": 2, "unreached": 2, "matched": None, "reached": None, "warning": "", "results": [],
+        "opened": 2, "alerts": 2, "unreached": 2, "unseen": 0, "matched": None, "reached": None, "warning": "", "results": [],
     }  # fmt: skip
     tried = client.post("/api/v1/routing-rules/dry-run?hours=48", {"name": "new", "channels": [desk.pk]}, format="json").json()
     assert (tried["alerts"], tried["unreached"], [(one["channel"]["name"], one["rule"], one["count"]) for one in tried["results"]]) == (
@@ -190,6 +196,10 @@ def test_a_dry_run_says_who_would_have_been_reached(query: Query, people: Simple
     assert [(one["matched"], one["unreached"]) for one in alone] == [(0, 2), (2, 2)], "a rule that matches nothing, and a team without a channel"
     rule_save(user=people.owner, name="grave", channels=[desk], min_severity="critical")
     assert client.get("/api/v1/routing-rules/dry-run").json()["unreached"] == 2
+    own = quiet(people.analyst, "their own")
+    rule_save(user=people.analyst, name="mine", channels=[own])
+    found = client.get("/api/v1/routing-rules/dry-run").json()
+    assert (found["unreached"], found["unseen"], found["results"]) == (0, 2, []), "a channel that others do not see"
 
 
 def test_a_dry_run_of_a_flood_reports_that_it_covers_only_the_newest_alerts(

@@ -94,6 +94,7 @@ LISTS = {
     "api-views": ["GET", "POST"],
     "api-mutes": ["GET", "POST"],
     "api-channels": ["GET", "POST"],
+    "api-channels-reach": ["GET"],
     "api-push-key": ["GET"],
     "api-shifts": ["GET", "POST"],
     "api-rules": ["GET", "POST"],

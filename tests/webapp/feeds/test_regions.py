@@ -155,6 +155,23 @@ def test_an_export_can_be_imported_again(kind: str, people: SimpleNamespace, reg
     assert back.tags == ["again", "dock", "no anchoring", "once"]
 
 
+@pytest.mark.parametrize(
+    ("tags", "words"),
+    [(["x" * 51], "at most 50 characters"), (["a\x00b"], "control characters"), ([f"tag {n}" for n in range(51)], "at most 50 tags")],
+)
+def test_tags_of_a_file_are_checked(tags: list[str], words: str, people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
+    square = {"type": "Polygon", "coordinates": [[[0, 0], [1, 0], [1, 1], [0, 0]]]}
+    features = [{"type": "Feature", "geometry": square, "properties": {"name": "new", "tags": tags}}]
+    client = client_of(people.owner)
+    refused = upload(client, json.dumps({"type": "FeatureCollection", "features": features}).encode())
+    assert refused.status_code == 400 and words in refused.content.decode(), refused.content
+    features[0]["properties"]["tags"] = ["dock, quay"]
+    assert upload(client, json.dumps({"type": "FeatureCollection", "features": features}).encode()).status_code == 201
+    assert Region.objects.get().tags == ["dock", "quay"], "commas separate tags"
+    typed = client.post("/api/v1/regions/", {"feed": "yard", "name": "b", "geometry": square, "tags": ["dock, quay"]}, format="json")
+    assert typed.status_code == 400 and typed.json()["faults"][0]["pointer"] == "/tags/0"
+
+
 def test_kml_is_only_for_geographic_feeds(people: SimpleNamespace, region: Region, client_of: Callable[..., APIClient]) -> None:
     client = client_of(people.owner)
     assert client.get("/api/v1/regions/export?feed=yard&format=kml").status_code == 400

@@ -28,9 +28,16 @@ def names(name: str, default: list[str]) -> list[str]:
     return [part.strip() for part in env.list(name, default=default) if part.strip()]
 
 
-def number(name: str, default: int) -> int:
-    """The variable `name` as a whole number."""
-    return int(env.int(name, default=default))
+def number(name: str, default: int, *, least: int, most: int) -> int:
+    """The variable `name` as a whole number from `least` to `most`. Raises ImproperlyConfigured."""
+    given = text(name)
+    try:
+        value = int(given) if given else default
+    except ValueError:
+        value = None
+    if value is None or not least <= value <= most:
+        raise ImproperlyConfigured(f"{name} is a whole number from {least} to {most}, not {given!r}.")
+    return value
 
 
 def base_maps(name: str) -> list[dict[str, str]]:

@@ -22,4 +22,4 @@ CHANNEL_LAYERS = {
 
 # How long each change of an answer is kept for pages and programs that follow them: after a longer
 # absence they start again.
-VEDETTE_CHANGES_HOURS = number("VEDETTE_CHANGES_HOURS", 1)
+VEDETTE_CHANGES_HOURS = number("VEDETTE_CHANGES_HOURS", 1, least=1, most=8760)

@@ -27,6 +27,6 @@ TEAM_QUOTAS = quotas(
 )
 
 # The greatest age of a token, in days.
-TOKEN_DAYS = number("VEDETTE_TOKEN_DAYS", 365)
+TOKEN_DAYS = number("VEDETTE_TOKEN_DAYS", 365, least=1, most=36_500)
 # Requests with rows of one user.
 INGEST_RATE = text("VEDETTE_INGEST_RATE", "6000/min")

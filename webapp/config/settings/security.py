@@ -83,7 +83,7 @@ CONTENT_SECURITY_POLICY = {
 PERMISSIONS_POLICY = "camera=(), geolocation=(), microphone=(), payment=(), usb=()"
 
 # The maximum lifetime, in days, of a link to a live view for people without an account.
-SHARE_DAYS = number("VEDETTE_SHARE_DAYS", 30)
+SHARE_DAYS = number("VEDETTE_SHARE_DAYS", 30, least=1, most=36_500)
 
 # Webhooks go to public addresses on these ports only; into the networks named here (CIDR, separated
 # by commas) on any port. Connectors of feeds go to public addresses and into these networks too.

@@ -20,7 +20,7 @@ STATIC_ROOT = text("VEDETTE_STATIC_ROOT") or None
 
 # What one statement may take before PostgreSQL ends it; jobs allow more
 # (`webapp/supervisor/driver.py`).
-STATEMENT_SECONDS = number("VEDETTE_STATEMENT_SECONDS", 30)
+STATEMENT_SECONDS = number("VEDETTE_STATEMENT_SECONDS", 30, least=1, most=3600)
 LOCK_SECONDS, IDLE_SECONDS = 10, 60
 """How long a statement waits for a lock, and a transaction for its next statement."""
 

@@ -53,8 +53,7 @@ function lookedAt(found: DryRun): string {
 }
 
 function reach(found: DryRun): string {
-  const words =
-    found.unreached === 0 ? t("each reaches someone.") : tn("one reaches nobody.", "{count} reach nobody.", found.unreached);
+  const words = found.unreached === 0 ? t("each reaches someone.") : tn("one reaches nobody.", "{count} reach nobody.", found.unreached);
   return found.unseen === 0
     ? words
     : `${words} ${tn("One reaches only channels that you do not see.", "{count} reach only channels that you do not see.", found.unseen)}`;

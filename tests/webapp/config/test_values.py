@@ -16,6 +16,8 @@ from drf_spectacular.generators import SchemaGenerator
 from rest_framework.test import APIClient
 from rest_framework.throttling import SimpleRateThrottle
 
+from tests.examples import PROFILE
+
 pytestmark = [pytest.mark.services, pytest.mark.django_db]
 
 NUL = "a\x00b"
@@ -33,6 +35,11 @@ def reads() -> Iterator[tuple[str, set[str]]]:
     for path, operations in document["paths"].items():
         if "get" in operations:
             yield path, {one["name"] for one in operations["get"].get("parameters", []) if one["in"] == "query"}
+
+
+def strange(number: int) -> list[str]:
+    """NUL and a third of the other values for the parameter of this number, all of them at night."""
+    return STRANGE if PROFILE != "fast" else [NUL, *STRANGE[1 + number % 3 :: 3]]
 
 
 PAGES = ["/", "/queries/", "/queries/new", "/alerts/", "/regions/", "/feeds/", "/account/"]
@@ -86,9 +93,9 @@ def test_no_parameter_breaks_the_server(
     assert "{" not in address, "say in `filled` what goes here"
     required = {"feed": "yard", "entity": "a", "column": "speed"}
     failed = []
-    for name in sorted(described):
+    for number, name in enumerate(sorted(described), start=len(path)):
         others = "".join(f"&{key}={value}" for key, value in required.items() if key != name and key in described)
-        for value in STRANGE:
+        for value in strange(number):
             answer = client.get(f"{address}?{name}={quote(value)}{others}")
             if answer.status_code >= 500 or (value == NUL and answer.status_code != 400):
                 failed.append((name, value, answer.status_code))

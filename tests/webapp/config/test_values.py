@@ -38,7 +38,7 @@ def reads() -> Iterator[tuple[str, set[str]]]:
 
 
 def strange(number: int) -> list[str]:
-    """NUL and a third of the other values for the parameter of this number, all of them at night."""
+    """NUL and a third of the others for the parameter of this number; at night all of them."""
     return STRANGE if PROFILE != "fast" else [NUL, *STRANGE[1 + number % 3 :: 3]]
 
 

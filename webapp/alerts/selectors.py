@@ -75,7 +75,7 @@ def alerts_waiting(*, user: AnyUser, at_most: int = 100) -> int:
 
 class DeliveryRow(TypedDict):
     """How an alert goes to a channel, by the channel's name. `due_at`: when it will be in a
-    message, null if it is in one; `after_minutes` above 0: unless somebody acknowledges it first."""
+    message, null if it is in one; `after_minutes` above 0: unless it is acknowledged first."""
 
     channel: str
     due_at: datetime | None

@@ -239,8 +239,10 @@ ORDER = ("slow", "services", "spark", "browser")
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Fast tests first, then each heavier kind together; inside a kind the order stays. Without
-    recordings the tests of them are skipped."""
+    recordings the tests of them are skipped, and by day those for the night."""
     for item in items:
+        if item.get_closest_marker("nightly") and PROFILE == "fast":
+            item.add_marker(pytest.mark.skip(reason="runs at night: HYPOTHESIS_PROFILE=full"))
         if item.get_closest_marker("data") and _data_place() is None:
             item.add_marker(pytest.mark.skip(reason="no real recordings here: VEDETTE_DATA is not set and ../shared/data does not exist"))
     items.sort(key=lambda item: max((ORDER.index(mark) + 1 for mark in ORDER if item.get_closest_marker(mark)), default=0))

@@ -54,6 +54,7 @@ def test_no_java_at_all_says_what_to_do(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.spark
+@pytest.mark.nightly
 def test_spark_runs_on_the_wheels_java(tmp_path: Path) -> None:
     """A real session, a Parquet file and Python workers on the JDK of the wheel, with
     the machine's Java hidden."""

@@ -247,6 +247,7 @@ spark.stop()
 goes in files. One cluster, slow to start."""
 
 
+@pytest.mark.nightly
 def test_states_stay_at_separate_executors_and_survive_the_kill_of_a_worker_and_of_an_executor(tmp_path: Path) -> None:
     environment = {**os.environ, **spark_environment(tmp_path / "java"), "PYTHONPATH": str(ROOT)}
     server = ObjectStore(tmp_path / "s3")

@@ -155,22 +155,27 @@ def keep(url: str, var: Path, folder: Path) -> None:
 
 
 def main(folder: Path) -> None:
-    from webapp.platform.postgres import EmbeddedPostgres, fresh_database
+    from webapp.platform.postgres import READER, EmbeddedPostgres, fresh_database, with_database
 
     with tempfile.TemporaryDirectory(prefix="vedette-release-") as name:
         var = Path(name)
         var.chmod(0o711)
-        with EmbeddedPostgres(var / "postgres").running() as url:
+        server = EmbeddedPostgres(var / "postgres")
+        with server.running():
+            owner_url = fresh_database(server.owner_url, "release")
             os.environ.update(
-                DATABASE_URL=fresh_database(url, "release"),
+                DATABASE_URL=with_database(server.url, "release"),
+                DATABASE_OWNER_URL=owner_url,
+                DATABASE_READER_ROLE=READER,
                 REDIS_URL="",
                 VEDETTE_VAR=str(var),
                 SECRET_KEY="of a release that is made for a test and serves nobody",
+                VEDETTE_SECRETS_KEYS="dGVzdHMgZW5jcnlwdCB3aXRoIHRoaXMgYWxvbmUhISE=",  # that of tests/conftest.py
                 DJANGO_SETTINGS_MODULE="webapp.config.settings",
                 VEDETTE_SPARK_MEMORY="512m",
             )
             fill(prepare(), var)
-            keep(os.environ["DATABASE_URL"], var, folder)
+            keep(owner_url, var, folder)
 
 
 if __name__ == "__main__":

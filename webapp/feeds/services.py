@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +28,8 @@ SCHEMA_FIELDS = ("name", "crs", "time", "tick", "columns", "dedupe", "lateness")
 """Settings that stored rows and answers depend on: fixed once rows have been received."""
 SCHEMA_STAYS = Message("Rows have been received already: make a new feed instead.")
 COLUMNS_STAY = Message("Rows have been received already: columns can be added, and those that are there stay as they are.")
+MOST_TAGS, TAG_CHARACTERS = 50, 50
+CONTROLS = re.compile(r"[\x00-\x1f\x7f]")
 PLAN_BYTES = 10_000_000
 PLAN_KINDS = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpg", b"RIFF": "webp"}
 
@@ -147,6 +150,19 @@ def trimmed_tags(tags: Iterable[str]) -> list[str]:
     return sorted({tag.strip() for tag in tags if tag.strip()})
 
 
+def checked_tags(tags: Iterable[str]) -> list[str]:
+    """The tags, trimmed. Raises Refused for what neither the form nor the database takes: files and
+    requests for many regions bring them too."""
+    kept = trimmed_tags(tags)
+    if len(kept) > MOST_TAGS:
+        raise refuse("/tags", Message("A region may have {most} tags at most.", most=MOST_TAGS))
+    if any(len(tag) > TAG_CHARACTERS for tag in kept):
+        raise refuse("/tags", Message("A tag has {most} characters at most.", most=TAG_CHARACTERS))
+    if any(CONTROLS.search(tag) for tag in kept):
+        raise refuse("/tags", Message("A tag may not hold control characters."))
+    return kept
+
+
 @dataclass(frozen=True)
 class ImportedRegion:
     """A region that an import stored, or would store.
@@ -193,6 +209,7 @@ def regions_import(
             if feature.fault:
                 raise refuse("/geometry", feature.fault)
             document, bbox = checked_region(feature.geometry, feed, "/geometry")
+            its_tags = checked_tags([*tags, *feature.tags])
         except Refused as error:
             refused.append((feature.row, feature.name, list(error.faults)))
             continue
@@ -201,7 +218,7 @@ def regions_import(
             continue
         wanted = feature.name or f"region {feature.row}"
         name = _free_name(wanted, taken)
-        made = Region(owner=owner, feed=feed, name=name, geometry=document, bbox=list(bbox), tags=trimmed_tags([*tags, *feature.tags]))
+        made = Region(owner=owner, feed=feed, name=name, geometry=document, bbox=list(bbox), tags=its_tags)
         made.vertices = vertices_of(document)
         regions.append(ImportedRegion(made, None if name == wanted else wanted, same_as))
     if not dry_run and (partial or not refused):
@@ -227,9 +244,17 @@ def _free_name(name: str, taken: set[str]) -> str:
 
 
 @transaction.atomic
-def region_bulk_tag(*, regions: Sequence[Region], tags: Sequence[str], remove: bool) -> list[int]:
-    """Adds tags to regions, or takes them away; the ids."""
+def region_bulk_tag(*, regions: Sequence[Region], tags: Sequence[str], remove: bool) -> tuple[list[int], list[tuple[int, list[Fault]]]]:
+    """Adds tags to regions, or takes them away: ids changed, and (id, faults) of
+    those that would have too many."""
+    changed: list[int] = []
+    refused: list[tuple[int, list[Fault]]] = []
     for region in regions:
-        region.tags = trimmed_tags(set(region.tags) - set(tags) if remove else [*region.tags, *tags])
+        try:
+            region.tags = trimmed_tags(set(region.tags) - set(tags)) if remove else checked_tags([*region.tags, *tags])
+        except Refused as error:
+            refused.append((region.pk, list(error.faults)))
+            continue
         region.save(update_fields=["tags", "updated_at"])
-    return [region.pk for region in regions]
+        changed.append(region.pk)
+    return changed, refused

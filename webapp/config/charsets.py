@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.core.handlers.asgi import ASGIRequest
-from django.http.request import parse_header_parameters
+from django.utils.http import parse_header_parameters
 
 
 def is_of_texts(charset: str) -> bool:

@@ -30,10 +30,12 @@ CHANGE_NOTHING = frozenset(
         "api-query-check",
         "api-query-closure",
         "api-query-gallery",
+        "api-query-occupancy-of",
         "api-query-pattern",
         "api-query-preview",
         "api-query-progress-of",
         "api-query-sandbox",
+        "api-rules-dry-run",
         "api-feed-events",
         "api-track",
         "api-track-token",
@@ -56,11 +58,13 @@ CHANGE_NOTHING = frozenset(
 )
 """Addresses whose POST computes an answer, adds rows (the feed counts them) or bytes of a file, or
 is recorded by the signals of logging in."""
-OWN_TRANSACTIONS = frozenset({"api-channel-test", "api-dead-letters-correct"})
+OWN_TRANSACTIONS = frozenset({"api-channel-test", "api-connectors-trial", "api-dead-letters-correct"})
 """Addresses that ask other machines or send rows hold no transaction meanwhile: their entry has a
 separate one. What is sent has to be stored before it is in the log, and on shared storage a log's
 end is locked as briefly as it can be."""
-READS_RECORDED = frozenset({"api-detections-export", "api-alert-export", "api-regions-export", "api-dead-letters-csv", "api-audit-export"})
+READS_RECORDED = frozenset(
+    {"api-detections-export", "api-alert-export", "api-regions-export", "api-dead-letters-csv", "api-feed-registry-csv", "api-audit-export"}
+)
 """Large downloads are recorded too."""
 
 

@@ -18,6 +18,7 @@ from channels.routing import ProtocolTypeRouter, URLRouter
 from django.core.signals import request_finished
 
 from webapp.config.bodies import bound
+from webapp.config.charsets import TextRequest
 from webapp.config.connections import give_back
 from webapp.config.postgresql.base import keep_connections
 from webapp.config.rotation import check_keys_at_start
@@ -32,6 +33,7 @@ bound()
 end_all()
 limit_waits()
 keep_connections()
+http.request_class = TextRequest
 request_finished.connect(give_back, dispatch_uid="connections")
 application = ProtocolTypeRouter({"http": http, "websocket": SameOrigin(AuthMiddlewareStack(TokenLogin(URLRouter(websocket_urlpatterns))))})
 freeze_loaded_objects()

@@ -74,7 +74,7 @@ class BulkRegionsSerializer(serializers.Serializer[Any]):
 
     ids = BoundedListField(child=serializers.IntegerField(), allow_empty=False, max_length=5000)
     action = serializers.ChoiceField(["delete", "tag", "untag"])
-    tags = BoundedListField(child=serializers.CharField(max_length=TAG_LENGTH, validators=[TAG]), required=False, default=list)
+    tags = BoundedListField(child=serializers.CharField(max_length=TAG_LENGTH, validators=[TAG]), required=False, default=list, max_length=MOST_TAGS)
 
 
 class _RegionRow(TypedDict):
@@ -114,7 +114,7 @@ class ImportedRegions(_Imported, total=False):
 
 
 class RefusedRegion(FaultsBody):
-    """A region that could not be deleted."""
+    """A region that could not be deleted, or would have too many tags."""
 
     id: int
 
@@ -222,7 +222,7 @@ class RegionView(OfFeedView):
         if data["action"] == "delete":
             changed, refused = region_bulk_delete(regions=regions, user=person(request))
         else:
-            changed = services.region_bulk_tag(regions=regions, tags=data["tags"], remove=data["action"] == "untag")
+            changed, refused = services.region_bulk_tag(regions=regions, tags=data["tags"], remove=data["action"] == "untag")
         return Response({"changed": changed, "refused": [{"id": pk, **faults_body(faults)} for pk, faults in refused]})
 
 

@@ -38,6 +38,7 @@ CORNERS = 300_000
 """Of all regions of a file together."""
 DEFUSED = re.compile(r"^'(?=[=+\-@\t\r])")
 """What our own CSV files have before a text that a spreadsheet would take for a formula."""
+SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 VALUES = 1_500_000
 """Numbers and texts of all regions together: a corner has two."""
 FAR_FROM_DEGREES = 1_000
@@ -173,6 +174,8 @@ def _geojson(data: bytes, name_field: str | None, geographic: bool) -> Iterator[
         document = json.loads(data.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise refuse("/file", Message("This is not JSON: {error}", error=error)) from error
+    if SURROGATE.search(data) and not _is_text(document):
+        raise refuse("/file", Message("A text of the file has half a character (a lone surrogate)."))
     if not isinstance(document, dict):
         raise refuse("/file", Message("GeoJSON is an object: a FeatureCollection, a Feature or a geometry."))
     if document.get("type") == "FeatureCollection":
@@ -193,6 +196,15 @@ def _geojson(data: bytes, name_field: str | None, geographic: bool) -> Iterator[
             yield replace(_from_shape(row, _name(properties, name_field), geometry_or_fault(_converted_by(convert), shape)), tags=tags)
         else:
             yield Feature(row, _name(properties, name_field), shape, tags=tags)
+
+
+def _is_text(document: Any) -> bool:
+    """Whether all its texts can be written: half a character cannot."""
+    try:
+        json.dumps(document, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _conversion_of(document: Mapping[str, Any]) -> Conversion:

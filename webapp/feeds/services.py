@@ -241,9 +241,17 @@ def _free_name(name: str, taken: set[str]) -> str:
 
 
 @transaction.atomic
-def region_bulk_tag(*, regions: Sequence[Region], tags: Sequence[str], remove: bool) -> list[int]:
-    """Adds tags to regions, or takes them away; the ids."""
+def region_bulk_tag(*, regions: Sequence[Region], tags: Sequence[str], remove: bool) -> tuple[list[int], list[tuple[int, list[Fault]]]]:
+    """Adds tags to regions, or takes them away: ids changed, and (id, faults) of
+    those that would have too many."""
+    changed: list[int] = []
+    refused: list[tuple[int, list[Fault]]] = []
     for region in regions:
-        region.tags = trimmed_tags(set(region.tags) - set(tags) if remove else [*region.tags, *tags])
+        try:
+            region.tags = trimmed_tags(set(region.tags) - set(tags)) if remove else checked_tags([*region.tags, *tags])
+        except Refused as error:
+            refused.append((region.pk, list(error.faults)))
+            continue
         region.save(update_fields=["tags", "updated_at"])
-    return [region.pk for region in regions]
+        changed.append(region.pk)
+    return changed, refused

@@ -24,7 +24,7 @@ from webapp.accounts.permissions import check_may_make
 from webapp.alerts.services import channels_take
 from webapp.config.errors import FaultRow, FaultsBody, faults_body
 from webapp.config.openapi import schema_of
-from webapp.config.parsers import Json
+from webapp.config.parsers import Json, check_values
 from webapp.config.related import BoundedListField
 from webapp.feeds.exchange import read_features
 from webapp.feeds.models import Feed
@@ -48,9 +48,11 @@ class Document(serializers.JSONField):
         if not isinstance(data, str):
             return super().to_internal_value(data)
         try:
-            return json.loads(data)
+            document = json.loads(data)
         except ValueError as error:
             raise ValidationError(Message("This is not JSON: {error}", error=error)) from error
+        check_values(document, data.encode())
+        return document
 
 
 class BulkQueriesSerializer(ChannelsOfUser, OwnedSerializer):

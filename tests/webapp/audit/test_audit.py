@@ -55,12 +55,35 @@ def test_reads_and_checks_are_not_recorded(people: SimpleNamespace, query: Any, 
     client.get("/api/v1/queries/")
     client.get("/queries/")
     client.post("/api/v1/queries/check", {"feed": "yard", "specification": query.specification})
+    occupancy = {"family": "occupancy", "version": 1, "region": {"region": "square"}, "where": [], "count": [">=", 1], "stale": None, "lasting": None}
+    assert client.post("/api/v1/queries/occupancy", {"feed": "yard", "specification": occupancy}).status_code == 200
+    assert client.post("/api/v1/routing-rules/dry-run", {"name": "a", "people": ["owner"]}).status_code == 200
     assert Entry.objects.count() == before
 
 
-def test_exports_are_recorded(people: SimpleNamespace, feed: Any, client_of: Clients) -> None:
-    assert client_of(people.viewer).get("/api/v1/detections/export?feed=yard").status_code == 200
-    assert last(actor=people.viewer.pk).request == "GET /api/v1/detections/export"
+@pytest.mark.parametrize("address", ["detections/export?feed=yard", "feeds/yard/registry.csv", "alerts/export"])
+def test_exports_are_recorded(address: str, people: SimpleNamespace, feed: Any, client_of: Clients) -> None:
+    assert client_of(people.viewer).get(f"/api/v1/{address}").status_code == 200
+    assert last(actor=people.viewer.pk).request == f"GET /api/v1/{address.split('?')[0]}"
+
+
+def test_a_trial_of_a_connector_holds_no_transaction_meanwhile(
+    people: SimpleNamespace, feed: Any, client_of: Clients, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from django.db import connection
+
+    from webapp.connectors import services
+
+    depths: list[int] = []
+
+    def tried(**_: Any) -> Any:
+        depths.append(len(connection.savepoint_ids))
+        return {**services._NO_ROWS, "records": [], "said": ""}
+
+    monkeypatch.setattr(services, "connector_try", tried)
+    outside = len(connection.savepoint_ids)
+    assert client_of(people.owner).post("/api/v1/connectors/trial", {"feed": "yard", "kind": "ais-udp"}).status_code == 200
+    assert depths == [outside] and last(actor=people.owner.pk).action == "connector.trial"
 
 
 def test_requests_for_objects_of_others_are_recorded_as_refusals(people: SimpleNamespace, query: Any, client_of: Clients) -> None:

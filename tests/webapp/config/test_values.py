@@ -7,6 +7,7 @@ Addresses and their parameters are those of the OpenAPI document: a new one is t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from io import BytesIO
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote
@@ -17,6 +18,7 @@ from rest_framework.test import APIClient
 from rest_framework.throttling import SimpleRateThrottle
 
 from tests.examples import PROFILE
+from tests.webapp.entry import server_entry
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db]
 
@@ -159,3 +161,43 @@ def test_the_number_of_objects_in_a_list_is_limited(query: Any, people: SimpleNa
         assert {"pointer": f"/{field}", "message": "At most 1,000; these are 1,001."} in answer.json()["faults"]
     tags = client.post("/api/v1/routing-rules/", {"name": "a", "tags": ["x"] * 101, "people": ["owner"]}, format="json")
     assert tags.status_code == 400 and tags.json()["faults"][0]["pointer"] == "/tags"
+
+
+@pytest.fixture
+def handler(db: None) -> Any:
+    """What the web server gives requests to."""
+    application: Any = server_entry()
+    return application.application_mapping["http"]
+
+
+@pytest.mark.parametrize("charset", ["zlib", "rot13", "idna", "punycode", "undefined", "utf-8", "latin-1", "nobody-knows-this"])
+def test_no_charset_breaks_a_request(charset: str, handler: Any) -> None:
+    form = b'--b\r\nContent-Disposition: form-data; name="login"\r\n\r\nx\r\n--b--\r\n'
+    headers = [(b"content-type", f"multipart/form-data; boundary=b; charset={charset}".encode()), (b"content-length", b"%d" % len(form))]
+    scope = {"type": "http", "method": "POST", "path": "/login/", "query_string": b"page=1", "headers": headers}
+    request, refusal = handler.create_request(scope, BytesIO(form))
+    assert refusal is None and request.GET["page"] == "1" and request.POST["login"] == "x"
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        ('{"name": "a", "parameters": "state=new", "team": 1e999}', "/team"),
+        ('{"name": "a", "parameters": "state=new", "team": -' + "9" * 400 + ".0}", "/team"),
+        ('{"name": "a\\u0000", "parameters": "state=new"}', "/name"),
+        ('{"name": "a", "parameters": [{"b/c": "\\u0000"}]}', "/parameters/0/b~1c"),
+    ],
+)
+def test_what_cannot_be_stored_is_refused_with_its_place(
+    body: str, pointer: str, people: SimpleNamespace, client_of: Callable[..., APIClient]
+) -> None:
+    answer = client_of(people.owner).post("/api/v1/alert-views/", body, content_type="application/json")
+    assert answer.status_code == 400 and [fault["pointer"] for fault in answer.json()["faults"]] == [pointer]
+
+
+def test_a_reading_with_a_nul_is_refused(things: dict[str, Any], people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    attribute = {"source": "a\x00", "name": "speed", "type": "float"}
+    reading = {"entity": ["mmsi"], "time": ["received"], "time_format": "epoch_ms", "x": "lon", "y": "lat", "crs": "plane", "attributes": [attribute]}
+    answer = client_of(people.owner).patch(f"/api/v1/connectors/{things['connector'].pk}/", {"reading": reading}, format="json")
+    assert answer.status_code == 400
+    assert answer.json()["faults"] == [{"pointer": "/reading/attributes/0/source", "message": "A text may not hold a NUL character."}]

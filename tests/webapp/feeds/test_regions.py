@@ -155,20 +155,12 @@ def test_an_export_can_be_imported_again(kind: str, people: SimpleNamespace, reg
     assert back.tags == ["again", "dock", "no anchoring", "once"]
 
 
-@pytest.mark.parametrize(
-    ("tags", "words"),
-    [(["x" * 51], "at most 50 characters"), (["a\x00b"], "control characters"), ([f"tag {n}" for n in range(51)], "at most 50 tags")],
-)
-def test_tags_of_a_file_are_checked(tags: list[str], words: str, people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
-    square = {"type": "Polygon", "coordinates": [[[0, 0], [1, 0], [1, 1], [0, 0]]]}
-    features = [{"type": "Feature", "geometry": square, "properties": {"name": "new", "tags": tags}}]
+def test_commas_separate_tags(people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
     client = client_of(people.owner)
-    refused = upload(client, json.dumps({"type": "FeatureCollection", "features": features}).encode())
-    assert refused.status_code == 400 and words in refused.content.decode(), refused.content
-    features[0]["properties"]["tags"] = ["dock, quay"]
-    assert upload(client, json.dumps({"type": "FeatureCollection", "features": features}).encode()).status_code == 201
-    assert Region.objects.get().tags == ["dock", "quay"], "commas separate tags"
-    typed = client.post("/api/v1/regions/", {"feed": "yard", "name": "b", "geometry": square, "tags": ["dock, quay"]}, format="json")
+    feature = {"type": "Feature", "properties": {"name": "a", "tags": ["dock, quay"]}, "geometry": SQUARE}
+    assert upload(client, json.dumps({"type": "FeatureCollection", "features": [feature]}).encode()).status_code == 201
+    assert Region.objects.get().tags == ["dock", "quay"]
+    typed = client.post("/api/v1/regions/", {"feed": "yard", "name": "b", "geometry": SQUARE, "tags": ["dock, quay"]}, format="json")
     assert typed.status_code == 400 and typed.json()["faults"][0]["pointer"] == "/tags/0"
 
 
@@ -286,3 +278,47 @@ def test_many_regions_are_tagged_and_deleted_at_once_within_permissions(
     assert client_of(people.viewer).post("/api/v1/regions/bulk", {"ids": ids, "action": "delete"}).json() == {"changed": [], "refused": []}
     answer = client.post("/api/v1/regions/bulk", {"ids": ids, "action": "delete"}).json()
     assert answer["changed"] == [other] and answer["refused"][0]["id"] == region.pk
+
+
+@pytest.mark.parametrize(
+    ("tags", "expected"),
+    [
+        (["x" * 51], "A tag has at most 50 characters."),
+        ([f"t{number}" for number in range(51)], "A region has at most 50 tags."),
+        (["a\x00b"], "A tag has no commas and no control characters."),
+    ],
+)
+def test_tags_of_a_file_that_cannot_be_stored_are_refused(
+    tags: list[str], expected: str, people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]
+) -> None:
+    client = client_of(people.owner)
+    client.raise_request_exception = False
+    feature = {"type": "Feature", "properties": {"name": "a", "tags": tags}, "geometry": SQUARE}
+    answer = upload(client, json.dumps({"type": "FeatureCollection", "features": [feature]}).encode())
+    assert answer.status_code == 400
+    assert answer.json()["refused"] == [{"row": 1, "name": "a", "faults": [{"pointer": "/tags", "message": expected}]}]
+    assert not Region.objects.exists()
+
+
+def test_tags_given_with_a_file_are_limited_too(people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
+    client = client_of(people.owner)
+    client.raise_request_exception = False
+    assert upload(client, collection(("a", SQUARE)), tags="x" * 51).status_code == 400
+
+
+def test_half_a_character_in_a_file_is_refused(people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
+    client = client_of(people.owner)
+    client.raise_request_exception = False
+    for properties in ({"name": "a", "tags": ["HALF"]}, {"name": "a", "circle": {"center": [0, 0], "radius": 1, "HALF": 1}}):
+        feature = {"type": "Feature", "properties": properties, "geometry": SQUARE}
+        answer = upload(client, json.dumps({"type": "FeatureCollection", "features": [feature]}).replace("HALF", "\\ud800").encode())
+        assert answer.status_code == 400 and answer.json()["faults"][0]["pointer"] == "/file"
+
+
+def test_tags_added_to_many_regions_stay_within_the_limit(people: SimpleNamespace, region: Any, client_of: Callable[..., APIClient]) -> None:
+    client = client_of(people.owner)
+    answer = client.post("/api/v1/regions/bulk", {"ids": [region.pk], "action": "tag", "tags": [f"t{number}" for number in range(50)]})
+    refused = [{"id": region.pk, "faults": [{"pointer": "/tags", "message": "A region has at most 50 tags."}]}]
+    assert answer.status_code == 200 and answer.json() == {"changed": [], "refused": refused}
+    region.refresh_from_db()
+    assert region.tags == ["dock"]

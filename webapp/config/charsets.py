@@ -1,0 +1,34 @@
+"""In which encoding a request says that it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.core.handlers.asgi import ASGIRequest
+from django.utils.http import parse_header_parameters
+
+
+def is_of_texts(charset: str) -> bool:
+    """Whether any bytes can be read as text in this encoding of Python's.
+
+    >>> [is_of_texts(name) for name in ("utf-8", "latin-1", "zlib", "idna", "punycode")]
+    [True, True, False, False, False]
+    """
+    try:
+        b"\xff=1".decode(charset, "replace")
+    except (LookupError, UnicodeError):
+        return False
+    return True
+
+
+class TextRequest(ASGIRequest):
+    """A request as Django takes it, which fails for `charset=zlib` and others that are no encodings
+    of texts: these are ignored, as Django ignores unknown ones."""
+
+    def _set_content_type_params(self, meta: Mapping[str, Any]) -> None:
+        _, parameters = parse_header_parameters(meta.get("CONTENT_TYPE", ""))
+        if is_of_texts(parameters.get("charset", "utf-8")):
+            super()._set_content_type_params(meta)  # type: ignore[misc]  # not in the stubs
+        else:
+            self.content_type, self.content_params = parse_header_parameters(meta["CONTENT_TYPE"])

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, TypedDict
 
 from django.core.exceptions import ValidationError as ModelValidationError
-from django.db import InterfaceError, OperationalError
+from django.db import IntegrityError, InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.utils.translation import gettext, gettext_noop
@@ -27,6 +27,8 @@ from webapp.config.wording import translated
 from webapp.platform.disk import is_full
 
 log = logging.getLogger(__name__)
+UNIQUE_VIOLATION = "23505"
+"""PostgreSQL's code."""
 REFUSED_WITH: dict[type[Refused], int] = {InUse: 409, Conflict: 409, OverQuota: 403}
 
 
@@ -64,6 +66,9 @@ def as_faults(error: Exception, context: dict[str, Any]) -> Response | None:
         return Response(faults_body(error.faults), status=REFUSED_WITH.get(type(error), 400))
     if isinstance(error, ModelValidationError):
         return Response(faults_body(_model_faults(error)), status=400)
+    if isinstance(error, IntegrityError) and getattr(error.__cause__, "pgcode", None) == UNIQUE_VIOLATION:
+        # Passed the check of its name while somebody else was storing the same.
+        return Response(faults_body([Fault("", Message("Somebody else stored the same at this moment. Load it again and repeat."))]), status=409)
     response = exception_handler(error, context)
     if response is None:
         return None

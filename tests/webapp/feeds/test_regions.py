@@ -155,6 +155,19 @@ def test_an_export_can_be_imported_again(kind: str, people: SimpleNamespace, reg
     assert back.tags == ["again", "dock", "no anchoring", "once"]
 
 
+def test_of_two_regions_of_one_name_at_the_same_moment_one_is_refused(
+    people: SimpleNamespace, region: Region, client_of: Callable[..., APIClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def meanwhile(_: Region, **options: Any) -> None:
+        Region.objects.filter(pk=region.pk).update(name="new")
+
+    monkeypatch.setattr(Region, "full_clean", meanwhile)
+    client = client_of(people.owner)
+    client.raise_request_exception = False
+    refused = client.post("/api/v1/regions/", {"feed": "yard", "name": "new", "geometry": SQUARE}, format="json")
+    assert refused.status_code == 409 and "Somebody else" in refused.json()["faults"][0]["message"]
+
+
 def test_commas_separate_tags(people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
     client = client_of(people.owner)
     feature = {"type": "Feature", "properties": {"name": "a", "tags": ["dock, quay"]}, "geometry": SQUARE}

@@ -51,6 +51,9 @@ def column_of(values: Sequence[Any], kind: ColumnType, *, text: bool) -> tuple[p
 def _all_of(values: Sequence[Any], kind: ColumnType) -> pa.Array | None:
     """Values that are of their type already, as most columns are: one by
     one takes ten times as long."""
+    if kind is ColumnType.FLOAT and bool in set(map(type, values)):
+        # Behind a float Arrow takes a truth value as 0 or 1.
+        return None
     try:
         array = pa.array(values)
     except (pa.ArrowException, UnicodeError, OverflowError):

@@ -110,6 +110,15 @@ def test_dead_letters_of_json_lines_have_line_numbers(tmp_path: Path) -> None:
     assert count == 13
 
 
+@pytest.mark.parametrize("values", [["0.5", "true"], ["true", "0.5"], ["0.5", "null", "false", "2"]])
+def test_a_truth_value_is_no_number_whatever_stands_beside_it(tmp_path: Path, values: list[str]) -> None:
+    lines = [f'{{"entity":"a","t":{t},"v":{value}}}' for t, value in enumerate(values)]
+    rows, dead, _ = read(write(tmp_path / "e.jsonl", "\n".join(lines)))
+    bools = [line for line, value in enumerate(values, 1) if value in {"true", "false"}]
+    assert dead == [(line, "wrong_type") for line in bools]
+    assert len(rows) == len(values) - len(bools)
+
+
 def test_only_lines_that_are_not_utf8_are_malformed(tmp_path: Path) -> None:
     for name, lines in {
         "e.csv": [HEADER.strip().encode(), b"\xff,1,,,,,,", b"a,2,,,,,,"],

@@ -8,7 +8,8 @@ import { isObject } from "../lib/parse";
 import { formatMoment, formatNumber, type Zone } from "../lib/time";
 import { capitalised, reasonName } from "../lib/words";
 import { openDialog } from "./dialog_view";
-import { fail, toast } from "./shell_view";
+import { showFaults } from "./faults_view";
+import { fail } from "./shell_view";
 import { t } from "../lib/texts";
 
 const SHOWN = 50;
@@ -161,10 +162,13 @@ function edit(element: HTMLElement, text: HTMLElement, row: DeadLetter, send: Se
     } catch {
       changed = null;
     }
-    if (isObject(changed)) void send({ id: Number(row.id), row: changed });
-    else toast(t('Write the row as a JSON object: {"entity": "a", "t": 1000}.'), "critical");
+    const isRow = isObject(changed);
+    const message = t('Write the row as a JSON object: {"entity": "a", "t": 1000}.');
+    showFaults(element, isRow ? [] : [{ pointer: "/row", message }]);
+    if (isRow) void send({ id: Number(row.id), row: changed });
   };
-  text.replaceWith(field);
+  // Beside the row: the dialog hides a toast.
+  text.replaceWith(h("div", { class: "field", "data-pointer": "/row" }, field));
   element.lastElementChild?.replaceWith(button(t("Send it"), { icon: "send", kind: "button-sm button-primary", onClick: take }));
   field.focus();
 }

@@ -34,7 +34,7 @@ export async function showDeadLetters(feed: FeedStatus, zone: Zone): Promise<voi
   const dialog = openDialog(
     t("Dead letters"),
     h("p", { class: "small muted" }, t("Rows that were refused or came too late, with the reason; nothing is dropped silently.")),
-    h("div", { class: "letter-rule" }, reason),
+    h("div", { class: "row" }, h("div", { class: "letter-rule" }, reason)),
     outcome,
     place,
   );

@@ -5,17 +5,20 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from engine.model.clock import Bools
-from engine.model.columns import CLOCK, SEQ, TIME
-from engine.model.events import DeadLetter, Reason, plain_row
+from engine.model.columns import CLOCK, EVENT, SEQ, TIME
+from engine.model.events import HEARTBEAT, DeadLetter, Reason, plain_row
 from engine.model.feed import Feed, TimeUnit
 from engine.model.messages import Message
 
 
 def late_letters(rows: pa.Table, feed: Feed) -> list[DeadLetter]:
     """The dead letters of late rows, which are stamped: each met a clock that is more than the
-    feed's lateness after its `t`."""
+    feed's lateness after its `t`. A late heartbeat is none: nobody sent it, and nothing is lost."""
+    if EVENT in rows.column_names:
+        rows = rows.filter(pc.fill_null(pc.not_equal(rows.column(EVENT), HEARTBEAT), True))
     clocks = rows.column(CLOCK).to_pylist()
     plain = rows.drop_columns([name for name in (SEQ, CLOCK) if name in rows.column_names]).to_pylist()
     return [DeadLetter(Reason.LATE, _late(clock - row[TIME], feed), plain_row(row)) for row, clock in zip(plain, clocks, strict=True)]

@@ -1,6 +1,17 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { comparedWith, fromDocument, freshName, mutualOf, renamed, toDocument, without, withMutual } from "../src/data/constraint_data";
+import {
+  comparedWith,
+  eventsOf,
+  faultOfMutual,
+  fromDocument,
+  freshName,
+  mutualOf,
+  renamed,
+  toDocument,
+  without,
+  withMutual,
+} from "../src/data/constraint_data";
 import { circlePlaces, closureAnswer, graphEdges, nodeLines } from "../src/data/constraint_graph";
 import { fromSigned, lagWords, spanValue, toSigned } from "../src/data/constraint_spans";
 import { SPAN_UNITS } from "../src/data/query_form_data";
@@ -154,6 +165,20 @@ describe("the short form", () => {
     expect(
       mutualOf({ ...entries, variables: entries.variables.map((one, i) => ({ ...one, where: i === 0 ? [["sst", ">", 1]] : [] })) }),
     ).toBeNull();
+  });
+});
+
+describe("entries of the short form", () => {
+  it("are the nearest possible number of events", () => {
+    expect(["1", "0", "-3", "2", "7", "32", "500"].map((text) => eventsOf(text, 3))).toEqual([2, 2, 2, 2, 7, 32, 32]);
+    expect(["", " ", "x"].map((text) => eventsOf(text, 3))).toEqual([3, 3, 3]);
+  });
+
+  it("show a missing span beside its field", () => {
+    const mutual = { k: 3, distance: "5000", where: [], isDifferent: true };
+    const kept = { pointer: "/constraints", message: "events of variable 'V1' would have to be kept forever" };
+    expect(faultOfMutual(kept, withMutual(fromDocument({}), { ...mutual, within: null })).pointer).toBe("/constraints/0/dt");
+    expect(faultOfMutual(kept, withMutual(fromDocument({}), { ...mutual, within: "PT5M" }))).toEqual(kept);
   });
 });
 

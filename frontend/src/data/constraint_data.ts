@@ -3,6 +3,7 @@
  * short form for k mutually close events. Pure.
  */
 
+import type { Fault } from "../lib/api";
 import { isObject } from "../lib/parse";
 import { asGeometry, isReference, type Geometry, type Reference } from "../lib/regions";
 import type { SignedSpan } from "./constraint_spans";
@@ -10,6 +11,7 @@ import { spanValue } from "./constraint_spans";
 import { bound } from "./document_data";
 import { columnsOf } from "../lib/columns";
 import type { Feed } from "../lib/shapes";
+import { t } from "../lib/texts";
 
 export interface VariableEntry {
   name: string;
@@ -43,6 +45,8 @@ export interface ConstraintEntry {
   compare: ComparisonEntry[];
 }
 
+/** From a specification. */
+export const MOST_VARIABLES = 32;
 export const REPORTS = ["all", "first"] as const;
 export const EXPIRATIONS = ["tight", "loose", "domains"] as const;
 
@@ -253,6 +257,18 @@ export function mutualOf({ variables, constraints, symmetric, others }: Constrai
   return low === null || high === null || low !== -high
     ? null
     : { k: names.length, within: dt[1], distance: distance.max, where: variables[0]!.where, isDifferent };
+}
+
+/** The number of events that is meant by an entry: the nearest possible one, or `before` if it is no number. */
+export function eventsOf(text: string, before: number): number {
+  const k = text.trim() === "" ? NaN : Math.round(Number(text));
+  return Number.isNaN(k) ? before : Math.min(Math.max(k, 2), MOST_VARIABLES);
+}
+
+/** Without a greatest span every event would have to be kept: the short form says it beside its field. */
+export function faultOfMutual(fault: Fault, entries: ConstraintEntries): Fault {
+  const isSpan = fault.pointer === "/constraints" && entries.constraints[0]?.dt?.[1] === null;
+  return isSpan ? { ...fault, pointer: "/constraints/0/dt", message: t("No time yet: say within how long they come.") } : fault;
 }
 
 /** The query of the short form; parts other than variables and constraints are kept. */

@@ -162,7 +162,7 @@ export const pushKey = record({ key: nullable(string) });
 // ---- Accounts and teams
 
 export const newSecret = record({ secret: string });
-export const newShare = record({ link: string });
+export const newShare = record({ id, link: string });
 export const share = record({ id, name: otherwise(string, ""), maker: record({ name: string }), expires_at: moment });
 export type Share = ReturnType<typeof share>;
 export const newInvitation = record({ link: string, sent: boolean, email: string });

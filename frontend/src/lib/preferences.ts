@@ -7,6 +7,7 @@ import { SEVERITIES, type Severity } from "./shapes";
 
 export type Theme = "system" | "light" | "dark";
 const YEAR_S = 31_536_000;
+const MOST_DISMISSED = 200;
 
 export function theme(): Theme {
   const chosen = document.documentElement.dataset["theme"];
@@ -46,6 +47,16 @@ export function lastFeed(): string | null {
 
 export function setLastFeed(name: string): void {
   write("vedette.feed", name);
+}
+
+/** Announcements that the reader has dismissed in this browser. */
+export function dismissed(): string[] {
+  return (read("vedette.dismissed") ?? "").split("\n").filter((one) => one !== "");
+}
+
+/** The newest are kept. */
+export function dismiss(keys: readonly string[]): void {
+  write("vedette.dismissed", [...new Set([...dismissed(), ...keys])].slice(-MOST_DISMISSED).join("\n"));
 }
 
 export function timelineHeight(): number | null {

@@ -31,7 +31,7 @@ export function answerTitle(entities: readonly string[], kind: string): string {
   return entities.length === 0 ? kindName(kind) : `${[...new Set(entities)].join(t(" and "))}: ${inSentence(kindName(kind))}`;
 }
 
-const REASONS: Record<string, string> = {
+export const REASONS: Record<string, string> = {
   malformed: t("Not readable"),
   missing_entity: t("Without an entity"),
   missing_t: t("Without a time"),

@@ -22,17 +22,28 @@ const outcome = h(
   h("option", { value: "" }, t("All outcomes")),
   ...Object.entries(OUTCOMES).map(([value, text]) => h("option", { value }, text)),
 );
-const from = h("input", { class: "input", type: "datetime-local", "aria-label": t("From") });
-const to = h("input", { class: "input", type: "datetime-local", "aria-label": t("Until") });
+const from = h("input", { class: "input", type: "datetime-local", id: "audit-from" });
+const to = h("input", { class: "input", type: "datetime-local", id: "audit-until" });
 const panel = h(
   "div",
   { class: "panel table-wrap", role: "region", "aria-label": t("Entries"), tabindex: 0, "aria-busy": "true" },
   h("div", { class: "panel-body stack" }, ...[1, 2, 3, 4].map(() => h("div", { class: "skeleton" }))),
 );
 body.append(
-  h("div", { class: "toolbar" }, ...[actor, action, outcome, from, to].map((field) => h("div", { class: "toolbar-select" }, field))),
+  h(
+    "div",
+    { class: "toolbar" },
+    ...[actor, action, outcome].map((field) => h("div", { class: "toolbar-select" }, field)),
+    moment(t("From"), from),
+    moment(t("Until"), to),
+  ),
   panel,
 );
+
+/** Wide enough for a day and a time in every language, with its name: two empty ones look the same. */
+function moment(name: string, field: HTMLInputElement): HTMLElement {
+  return h("div", { class: "row toolbar-moment" }, h("label", { for: field.id, class: "small muted" }, name), field);
+}
 
 let rows: Entry[] = [];
 let next: string | null = null;

@@ -79,12 +79,13 @@ function panel(title: string, content: Element): HTMLElement {
   );
 }
 
-async function load(): Promise<void> {
+/** Another span leaves the forms alone: somebody may be writing in them. */
+async function load(isFirst: boolean): Promise<void> {
   try {
     const reports = await get(about("entity"), entityReports);
-    const known = await get(about("profile"), profileParser);
+    const known = isFirst ? await get(about("profile"), profileParser) : null;
     showFacts(entityFacts(reports, feed, reports.last?.t ?? 0), reports.last?.t ?? null);
-    showKnown(known);
+    if (known !== null) showKnown(known);
     await loadSpan(reports.last?.t ?? null);
   } catch (error) {
     fail(error);
@@ -122,9 +123,13 @@ function showFacts(rows: [string, string][], last: number | null): void {
   replace(facts, h("dl", { class: "dl num" }, ...shown.flatMap(([name, text]) => [h("dt", {}, name), h("dd", {}, text)])));
 }
 
+function showName({ name }: Profile): void {
+  document.querySelector(".bar h1")!.textContent = name === "" ? entity : `${name} (${entity})`;
+  document.title = `${name === "" ? entity : name} · Vedette`;
+}
+
 function showKnown(known: Profile): void {
-  if (known.name !== "") document.querySelector(".bar h1")!.textContent = `${known.name} (${entity})`;
-  document.title = `${known.name === "" ? entity : known.name} · Vedette`;
+  showName(known);
   showRegistry(known);
   showWatch(known.watch);
   showNotes(known.notes);
@@ -147,7 +152,9 @@ function showRegistry({ name, attributes }: Profile): void {
     try {
       await call(about("profile"), { method: "PUT", body: { name: nameField.value.trim(), attributes: found.attributes } });
       toast(t("The registry is saved."), "good");
-      showKnown(await get(about("profile"), profileParser));
+      const known = await get(about("profile"), profileParser);
+      showName(known);
+      showRegistry(known);
     } catch (error) {
       fail(error);
     }
@@ -190,7 +197,8 @@ function showWatch(watch: Profile["watch"]): void {
   );
 }
 
-function showNotes(all: readonly Note[]): void {
+/** `text`: a note that is being written. */
+function showNotes(all: readonly Note[], text = ""): void {
   const field = h("textarea", {
     class: "textarea",
     rows: 2,
@@ -198,19 +206,21 @@ function showNotes(all: readonly Note[]): void {
     maxlength: 4000,
     placeholder: t("Note for others"),
   });
-  const change = async (work: Promise<unknown>): Promise<void> => {
+  field.value = text;
+  const change = async (work: Promise<unknown>, kept: () => string): Promise<void> => {
     try {
       await work;
-      showNotes((await get(about("profile"), profileParser)).notes);
+      const { notes } = await get(about("profile"), profileParser);
+      showNotes(notes, kept());
     } catch (error) {
       fail(error);
     }
   };
   const addNote = (): void => {
     const text = field.value.trim();
-    if (text !== "") void change(post(`feeds/${feed.name}/notes`, { entity, text }, noteParser));
+    if (text !== "") void change(post(`feeds/${feed.name}/notes`, { entity, text }, noteParser), () => "");
   };
-  const remove = (one: Note): void => void change(call(`feeds/${feed.name}/notes/${one.id}`, { method: "DELETE" }));
+  const remove = (one: Note): void => void change(call(`feeds/${feed.name}/notes/${one.id}`, { method: "DELETE" }), () => field.value);
   replace(
     notes,
     h("div", { class: "row" }, field, button(t("Add"), { icon: "plus", onClick: addNote })),
@@ -307,5 +317,5 @@ function saveWay(): void {
   URL.revokeObjectURL(link.href);
 }
 
-span.addEventListener("change", () => void load());
-void load();
+span.addEventListener("change", () => void load(false));
+void load(true);

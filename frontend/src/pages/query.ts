@@ -23,7 +23,7 @@ import { unlessOthersStop } from "../views/dependents";
 import { explainAnswer, goTo } from "../views/answer_tracks";
 import type { FamilyEditor } from "../views/editors/editor";
 import { editorOf } from "../views/editors/registry";
-import { showFaults } from "../views/faults_view";
+import { distinct, showFaults } from "../views/faults_view";
 import { AlertsView } from "../views/query_form/alerts_view";
 import { BulkView } from "../views/query_form/bulk_view";
 import { DerivationView } from "../views/query_form/derivation_view";
@@ -400,7 +400,7 @@ class QueryPage {
 
   private showVerdict({ faults: given, ...rest }: Verdict): void {
     this.editor?.faults?.(given);
-    const faults = given.map((fault) => inWordsOfField(this.body, this.editor?.explained?.(fault) ?? fault));
+    const faults = distinct(given.map((fault) => inWordsOfField(this.body, this.editor?.explained?.(fault) ?? fault)));
     const unclaimed = showFaults(this.body, this.isTried ? faults : []);
     this.verdict.show({ faults, ...rest }, this.isTried ? unclaimed : null);
   }
@@ -410,7 +410,7 @@ class QueryPage {
     if (error instanceof ApiError && error.faults.length > 0 && error.status === 400) {
       const faults = error.faults.map((fault) => ({ ...fault, pointer: fault.pointer.replace(/^\/(specification|template)/, "") }));
       this.showVerdict({ faults, sentence: null, notices: [], placement: null });
-      this.body.querySelector(".field-error")?.scrollIntoView({ block: "center", behavior: "smooth" });
+      (this.body.querySelector(".field-error") ?? this.verdict.element).scrollIntoView({ block: "center", behavior: "smooth" });
     } else {
       fail(error);
     }

@@ -1,14 +1,15 @@
 /** The refused rows of a feed: their reasons, and their repair, one by hand or all by a rule. */
 
 import { deadLetter, type DeadLetter, type FeedStatus } from "../lib/shapes";
-import { ApiError, get, page, post } from "../lib/api";
+import { ApiError, get, page, post, query } from "../lib/api";
 import { corrected } from "../lib/answers";
 import { button, empty, h, icon, replace } from "../lib/dom";
 import { isObject } from "../lib/parse";
 import { formatMoment, formatNumber, type Zone } from "../lib/time";
-import { capitalised, reasonName } from "../lib/words";
+import { capitalised, reasonName, REASONS } from "../lib/words";
 import { openDialog } from "./dialog_view";
-import { fail, toast } from "./shell_view";
+import { showFaults } from "./faults_view";
+import { fail } from "./shell_view";
 import { t } from "../lib/texts";
 
 const SHOWN = 50;
@@ -21,11 +22,19 @@ const RULES: [string, string][] = [
 
 export async function showDeadLetters(feed: FeedStatus, zone: Zone): Promise<void> {
   const place = h("div", { class: "stack" });
+  // Few refused rows may lie below thousands that came too late.
+  const reason = h(
+    "select",
+    { class: "select", "aria-label": t("Reason") },
+    h("option", { value: "" }, t("Every reason")),
+    ...Object.entries(REASONS).map(([value, text]) => h("option", { value }, text)),
+  );
   // In the dialog: a toast would be hidden behind it.
   const outcome = h("p", { class: "notice", role: "status", hidden: true });
   const dialog = openDialog(
     t("Dead letters"),
     h("p", { class: "small muted" }, t("Rows that were refused or came too late, with the reason; nothing is dropped silently.")),
+    h("div", { class: "row" }, h("div", { class: "letter-rule" }, reason)),
     outcome,
     place,
   );
@@ -38,7 +47,7 @@ export async function showDeadLetters(feed: FeedStatus, zone: Zone): Promise<voi
   let most = SHOWN;
   const load = async (): Promise<void> => {
     try {
-      ({ results: rows, next } = await get(`feeds/${feed.name}/dead-letters`, page(deadLetter)));
+      ({ results: rows, next } = await get(query(`feeds/${feed.name}/dead-letters`, { reason: reason.value }), page(deadLetter)));
       while (rows.length < most && next !== null) await append(next);
       replace(place, ...shown());
     } catch (error) {
@@ -67,7 +76,7 @@ export async function showDeadLetters(feed: FeedStatus, zone: Zone): Promise<voi
     // The list may be long, and the row that was corrected far down.
     outcome.scrollIntoView({ block: "nearest" });
   };
-  const send = async (body: unknown): Promise<boolean> => {
+  const send: Send = async (body) => {
     try {
       const { sent, late, wrong, refused, left, problems } = await post(`feeds/${feed.name}/dead-letters/correct`, body, corrected);
       const parts = [
@@ -88,27 +97,37 @@ export async function showDeadLetters(feed: FeedStatus, zone: Zone): Promise<voi
     }
   };
   const shown = (): (Element | null)[] => {
-    if (rows.length === 0) return [empty("circle-check", t("None"), t("Every row that arrived could be used."))];
+    if (rows.length === 0) {
+      const of = reason.value === "" ? t("Every row that arrived could be used.") : reasonName(reason.value);
+      return [empty("circle-check", t("None"), of)];
+    }
     const waiting = rows.filter((row) => row.sent_at === null);
     const reasons = [...new Set(waiting.map((row) => row.reason))];
     const badges = reasons.map((reason) =>
       h("span", { class: "badge badge-high" }, `${reasonName(reason)} × ${waiting.filter((row) => row.reason === reason).length}`),
     );
-    const mayCorrect = feed.editable && rows.some((row) => isCorrectable(row) && row.reason !== "late");
+    // Further rows, which are not loaded, may be ones that can be corrected.
+    const mayCorrect =
+      feed.editable && reason.value !== "late" && (next !== null || rows.some((row) => isCorrectable(row) && row.reason !== "late"));
     return [
       h("div", { class: "row row-wrap" }, ...badges, next === null ? "" : counted(rows.length)),
-      mayCorrect ? rules(send) : null,
+      mayCorrect ? rules((body) => send({ ...body, reason: reason.value })) : null,
       ...rows.slice(0, most).map((row) => letter(row, zone, feed.editable ? send : null)),
       rows.length <= most && next === null ? null : button(t("Show more"), { onClick: () => void showMore() }),
     ];
   };
+  reason.addEventListener("change", () => {
+    most = SHOWN;
+    outcome.hidden = true;
+    void load();
+  });
   await load();
 }
 
 const counted = (count: number): HTMLElement =>
   h("span", { class: "small muted" }, t("Of the newest {count}: there are more.", { count: formatNumber(count) }));
 
-type Send = (body: unknown) => Promise<boolean>;
+type Send = (body: Record<string, unknown>) => Promise<boolean>;
 
 const isCorrectable = (row: DeadLetter): boolean => row.sent_at === null && row.row !== null;
 
@@ -161,10 +180,13 @@ function edit(element: HTMLElement, text: HTMLElement, row: DeadLetter, send: Se
     } catch {
       changed = null;
     }
-    if (isObject(changed)) void send({ id: Number(row.id), row: changed });
-    else toast(t('Write the row as a JSON object: {"entity": "a", "t": 1000}.'), "critical");
+    const isRow = isObject(changed);
+    const message = t('Write the row as a JSON object: {"entity": "a", "t": 1000}.');
+    showFaults(element, isRow ? [] : [{ pointer: "/row", message }]);
+    if (isRow) void send({ id: Number(row.id), row: changed });
   };
-  text.replaceWith(field);
+  // Beside the row: the dialog hides a toast.
+  text.replaceWith(h("div", { class: "field", "data-pointer": "/row" }, field));
   element.lastElementChild?.replaceWith(button(t("Send it"), { icon: "send", kind: "button-sm button-primary", onClick: take }));
   field.focus();
 }

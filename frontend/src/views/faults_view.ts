@@ -20,6 +20,11 @@ export function showFaults(root: HTMLElement, faults: readonly Fault[]): Fault[]
   });
 }
 
+/** Each fault once: several of the server may say the same in the words of a field. */
+export function distinct(faults: readonly Fault[]): Fault[] {
+  return [...new Map(faults.map((fault) => [JSON.stringify([fault.pointer, fault.message]), fault])).values()];
+}
+
 function owner(fields: HTMLElement[], pointer: string): HTMLElement | null {
   let best: HTMLElement | null = null;
   let length = 0;

@@ -65,7 +65,7 @@ export function openShares(feed: Feed, shown: readonly string[] | null, zone: Zo
         };
         post(path, body, newShare).then(
           (made) => {
-            showLink(dialog.body, made.link);
+            showLink(dialog.body, made.id, made.link);
             void load();
           },
           (error: unknown) => (error instanceof ApiError && error.status === 400 ? showFaults(dialog.body, error.faults) : fail(error)),
@@ -79,7 +79,11 @@ export function openShares(feed: Feed, shown: readonly string[] | null, zone: Zo
       kind: "button-quiet button-danger button-sm",
       "aria-label": t("Revoke the link {name}", { name: one.name }),
       onClick: () => {
-        call(`${path}${one.id}/`, { method: "DELETE" }).then(() => void load(), fail);
+        call(`${path}${one.id}/`, { method: "DELETE" }).then(() => {
+          // A link that opens nothing any more is not offered for copying.
+          dialog.body.querySelector(`.made-link[data-share="${one.id}"]`)?.remove();
+          void load();
+        }, fail);
       },
     });
     return h(
@@ -113,13 +117,13 @@ export function openShares(feed: Feed, shown: readonly string[] | null, zone: Zo
 }
 
 /** The link is shown once: after the dialog only its hash is stored. */
-function showLink(place: HTMLElement, link: string): void {
+function showLink(place: HTMLElement, id: string, link: string): void {
   place.querySelector(".made-link")?.remove();
   const field = h("input", { class: "input mono", readonly: true, value: link, "aria-label": t("The link") });
   place.append(
     h(
       "div",
-      { class: "made-link stack" },
+      { class: "made-link stack", "data-share": id },
       h("p", { class: "notice notice-high" }, icon("triangle-alert"), h("span", {}, t("Copy the link now: it is shown only once."))),
       copyRow(field),
     ),

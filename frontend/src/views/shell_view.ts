@@ -6,7 +6,7 @@ import "../styles/main.css";
 import { get, NotShared, query, reason } from "../lib/api";
 import { alertCount } from "../lib/answers";
 import { h, icon, iconButton, replace } from "../lib/dom";
-import { setTheme } from "../lib/preferences";
+import { dismiss, dismissed, setTheme } from "../lib/preferences";
 import { isDark } from "../lib/colours";
 import { armSound } from "../lib/sound";
 import { four, isObject, list, nullable, number, otherwise, record, string } from "../lib/parse";
@@ -73,17 +73,20 @@ async function askAlertCount(): Promise<void> {
   }
 }
 
-/** Watched entities that reported: announced until their page is opened. */
+/** Watched entities that reported: announced until their page is opened or the reader dismisses it. */
 async function askWatches(): Promise<void> {
   if (document.hidden) return;
   try {
-    const reported = (await get("watches/", list(watch))).filter((one) => one.reported_t !== null);
+    const key = (one: ReturnType<typeof watch>): string => JSON.stringify([one.feed, one.entity, one.reported_t]);
+    const known = new Set(dismissed());
+    const reported = (await get("watches/", list(watch))).filter((one) => one.reported_t !== null && !known.has(key(one)));
     document.querySelector("#toasts [data-sort=watch]")?.remove();
     const [first] = reported;
     if (first === undefined) return;
     const more = reported.length === 1 ? "" : t(" and {value} more", { value: reported.length - 1 });
     const href = query(`/feeds/${first.feed}/entity`, { id: first.entity });
-    const node = show(t("{entity}{more} reported again.", { entity: first.entity, more }), "critical", { text: t("Look at it"), href });
+    const text = t("{entity}{more} reported again.", { entity: first.entity, more });
+    const node = show(text, "critical", { text: t("Look at it"), href }, () => dismiss(reported.map(key)));
     if (node !== null) node.dataset["sort"] = "watch";
   } catch {
     // Optional, like the count of alerts.
@@ -125,7 +128,7 @@ export function countedToast(
 
 type ToastKind = "info" | "good" | "critical";
 
-function show(text: string, kind: ToastKind, action?: { text: string; href: string }): HTMLElement | null {
+function show(text: string, kind: ToastKind, action?: { text: string; href: string }, onDismiss?: () => void): HTMLElement | null {
   const place = document.getElementById("toasts");
   if (place === null) return null;
   const names = { info: "info", good: "circle-check", critical: "circle-alert" };
@@ -135,7 +138,11 @@ function show(text: string, kind: ToastKind, action?: { text: string; href: stri
     icon(names[kind]),
     h("div", { class: "grow" }, text, action ? h("div", {}, h("a", { href: action.href }, action.text)) : null),
   );
-  node.append(iconButton(t("Dismiss"), "x", { kind: "button-quiet button-sm", onClick: () => node.remove() }));
+  const close = (): void => {
+    node.remove();
+    onDismiss?.();
+  };
+  node.append(iconButton(t("Dismiss"), "x", { kind: "button-quiet button-sm", onClick: close }));
   place.append(node);
   while (place.children.length > 4) place.firstElementChild?.remove();
   if (kind !== "critical") setTimeout(() => node.remove(), 6000);

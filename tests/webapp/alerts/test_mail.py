@@ -26,6 +26,7 @@ from webapp.alerts.models import Alert, Channel, Delivery
 from webapp.alerts.picture import EVIDENCE, REGION, TRACKS
 from webapp.alerts.routing import rule_save
 from webapp.alerts.transports import smtp_session
+from webapp.alerts.transports.mail import line_of
 from webapp.detections.models import Detection
 from webapp.detections.partitions import partitions_ensure, span_of
 from webapp.queries.models import Query
@@ -68,6 +69,12 @@ def test_an_alert_reaches_a_mailbox_as_text_and_html(mails: list[EmailMessage], 
     assert f"https://watch.example.org/alerts/{alert.pk}" in text_of(mail) and "(Entered)" in text_of(mail)
     assert "&lt;b&gt;car" in text_of(mail, "html") and "<b>car" not in text_of(mail, "html")
     assert delivery.sent_at is not None and deliver(channel) == 0
+
+
+def test_a_mail_about_nobody_names_the_query_alone() -> None:
+    alert = {"severity": "high", "query_name": "Door forced open", "entities": [], "kind": "detected", "opened_at": "2026-01-01T00:00:00+00:00"}
+    assert line_of(alert).startswith("High: Door forced open (")
+    assert line_of({**alert, "entities": ["a", "b"]}).startswith("High: Door forced open, a, b (")
 
 
 def test_a_mail_names_the_rule_that_sent_it(mails: list[EmailMessage], channel: Channel, query: Query) -> None:

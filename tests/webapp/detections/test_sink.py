@@ -10,6 +10,7 @@ from django.db import connection, transaction
 from django.db.utils import OperationalError
 
 from engine.families import REVISED
+from engine.model.events import HEARTBEAT
 from tests.webapp.answers import a_feed, a_head, a_query, crossing, facts, interval, match
 from webapp.alerts.models import Alert
 from webapp.detections.models import Detection, Outbox
@@ -157,6 +158,14 @@ def test_late_rows_become_dead_letters_with_the_reason(feed: Feed) -> None:
     assert (letter.reason, letter.row) == ("late", {"entity": "car", "t": 5})
     assert "45 ms behind the newest row: the feed allows" in letter.detail
     assert FeedHead.objects.get().late == 1
+
+
+def test_late_heartbeats_are_no_dead_letters(feed: Feed) -> None:
+    """Nobody sent them, and nobody could correct them."""
+    late = pa.table({"entity": [HEARTBEAT, "car"], "event": [HEARTBEAT, None], "t": [5, 6], "seq": [9, 10], "clock": [50, 50]})
+    store(feed, [], late=late, added={"late": 2})
+    assert DeadLetter.objects.get().row == {"entity": "car", "event": None, "t": 6}
+    assert FeedHead.objects.get().late == 2
 
 
 def test_unusual_texts_are_stored_unchanged(feed: Feed, query: Query) -> None:

@@ -140,14 +140,13 @@ def line_of(alert: dict[str, Any]) -> str:
     """An alert of a message in one line, with the time in the current zone."""
     values = {
         "severity": gettext(Severity(alert["severity"]).label),
-        "query": alert["query_name"],
-        "who": ", ".join(alert["entities"]) or "-",
+        "what": ", ".join([alert["query_name"], *alert["entities"]]),
         "kind": kind_name(alert["kind"]),
         "opened_at": date_format(timezone.localtime(datetime.fromisoformat(alert["opened_at"])), gettext("j F Y, H:i:s T"), use_l10n=False),
         "rule": alert.get("rule"),
         "minutes": alert.get("after_minutes"),
     }
-    line = gettext("%(severity)s: %(query)s, %(who)s (%(kind)s), opened %(opened_at)s") % values
+    line = gettext("%(severity)s: %(what)s (%(kind)s), opened %(opened_at)s") % values
     by = gettext(". Sent by the rule “%(rule)s”") % values if values["rule"] else ""
     return line + by + (gettext(": nobody acknowledged it within %(minutes)s min") % values if values["minutes"] else "")
 

@@ -5,22 +5,24 @@
 
 import {
   EXPIRATIONS,
+  faultOfMutual,
   freshName,
   fromDocument,
+  MOST_VARIABLES,
   mutualOf,
   newConstraint,
   renamed,
   REPORTS,
   toDocument,
-  without,
   withMutual,
+  without,
   type ConstraintEntries,
   type ConstraintEntry,
   type Mutual,
 } from "../../data/constraint_data";
 import { closureAnswer, graphEdges, nodeLines, type Closure, type GraphEdge } from "../../data/constraint_graph";
 import type { Detection } from "../../lib/shapes";
-import { post, reason } from "../../lib/api";
+import { post, reason, type Fault } from "../../lib/api";
 import { button, h, icon, replace } from "../../lib/dom";
 import { Latest } from "../../lib/latest";
 import { isReference } from "../../lib/regions";
@@ -29,7 +31,7 @@ import { more, section } from "../query_form/section";
 import { toast } from "../shell_view";
 import type { EditorContext, FamilyEditor, MapShape, OpenEditor } from "./editor";
 import { GraphView } from "./constraint/graph_view";
-import { MOST_VARIABLES, mutualForm } from "./constraint/mutual_form";
+import { mutualForm } from "./constraint/mutual_form";
 import { ConstraintForm, variableForm } from "./constraint/part_forms";
 import { betterProposal, firstProposal } from "./constraint/proposal";
 import { symmetricField } from "./constraint/symmetric_field";
@@ -133,6 +135,10 @@ class ConstraintEditor implements FamilyEditor {
     return this.view === "text"
       ? { ...this.entries.others, family: "constraint", version: 1, trigger: this.text.text }
       : toDocument(this.entries);
+  }
+
+  explained(fault: Fault): Fault {
+    return this.view === "short" ? faultOfMutual(fault, this.entries) : fault;
   }
 
   kinds(): string[] {

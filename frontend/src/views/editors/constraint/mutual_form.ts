@@ -1,24 +1,20 @@
 /** The short form: k mutually close events. */
 
-import type { Mutual } from "../../../data/constraint_data";
+import { eventsOf, MOST_VARIABLES, type Mutual } from "../../../data/constraint_data";
 import { h } from "../../../lib/dom";
 import { ConditionsField } from "../../query_form/conditions_field";
 import type { EditorContext } from "../editor";
 import { spanField } from "./span_field";
 import { t } from "../../../lib/texts";
 
-/** From a specification. */
-export const MOST_VARIABLES = 32;
-
 export function mutualForm(mutual: Mutual, context: EditorContext, onChange: (mutual: Mutual) => void): HTMLElement {
   let now = mutual;
   const set = (change: Partial<Mutual>): void => onChange((now = { ...now, ...change }));
   const unit = context.feed.crs === "geographic" ? t("metres") : t("units of the plan");
   const count = h("input", { class: "input num", id: "mutual-count", type: "number", min: 2, max: MOST_VARIABLES, value: String(now.k) });
-  count.addEventListener("input", () => {
-    const k = Math.round(Number(count.value));
-    if (k >= 2 && k <= MOST_VARIABLES) set({ k });
-  });
+  count.addEventListener("input", () => set({ k: eventsOf(count.value, now.k) }));
+  // What is registered is what is read here.
+  count.addEventListener("change", () => (count.value = String(now.k)));
   const distance = h("input", {
     class: "input num",
     id: "mutual-distance",

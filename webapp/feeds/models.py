@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 
 from django.contrib.postgres.fields import ArrayField
@@ -20,8 +21,9 @@ from webapp.config.secrets_at_rest import EncryptedCharField
 NAME = RegexValidator(r"^[a-z][a-z0-9_-]{0,62}\Z", "Lower-case letters, digits, - and _; begins with a letter; at most 63 characters.")
 ENGINE_FIELDS = ("name", "crs", "time", "tick", "lateness", "dedupe", "columns")
 NO_CONTROLS = RegexValidator(r"^[^\x00-\x1f\x7f]+\Z", "No control characters.")
-TAG = RegexValidator(r"^[^\x00-\x1f\x7f,]+\Z", "A tag has no commas and no control characters.")
+TAG_FORM = re.compile(r"^[^\x00-\x1f\x7f,]+\Z")
 """Forms and files separate tags by commas."""
+TAG = RegexValidator(TAG_FORM, "A tag has no commas and no control characters.")
 TAG_LENGTH = 50
 MOST_TAGS = 50
 

@@ -19,7 +19,7 @@ from webapp.accounts.quotas import quota_check
 from webapp.feeds.admission import default_ahead
 from webapp.feeds.documents import checked_region, feed_faults, vertices_of
 from webapp.feeds.heads import feed_head_ensure, feed_head_follow_team, feed_place, feed_reopen
-from webapp.feeds.models import MOST_TAGS, TAG, TAG_LENGTH, Feed, IngestCounter, Region
+from webapp.feeds.models import MOST_TAGS, TAG_FORM, TAG_LENGTH, Feed, IngestCounter, Region
 from webapp.feeds.region_files import Feature
 from webapp.feeds.selectors import feeds_held, vertices_held
 
@@ -148,7 +148,7 @@ def checked_tags(tags: Iterable[str]) -> list[str]:
     trimmed = trimmed_tags(tags)
     if any(len(tag) > TAG_LENGTH for tag in trimmed):
         raise refuse("/tags", Message("A tag has at most {most} characters.", most=TAG_LENGTH))
-    if not all(map(TAG.regex.match, trimmed)):
+    if not all(map(TAG_FORM.match, trimmed)):
         raise refuse("/tags", Message("A tag has no commas and no control characters."))
     if len(trimmed) > MOST_TAGS:
         raise refuse("/tags", Message("A region has at most {most} tags.", most=MOST_TAGS))

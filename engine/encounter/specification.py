@@ -11,6 +11,8 @@ import pyarrow.compute as pc
 
 from engine.context import COMMON_KEYS, Context
 from engine.model.conditions import Conditions
+from engine.model.feed import Feed
+from engine.model.messages import Message
 from engine.model.region import Region
 
 LAST, INTERPOLATED = "last", "interpolated"
@@ -71,6 +73,13 @@ def check(document: Mapping[str, Any], context: Context) -> EncounterSpecificati
 
 def uses_places(specification: EncounterSpecification) -> bool:
     return True
+
+
+def notices_of(document: Mapping[str, Any], feed: Feed) -> list[str]:
+    """A place that is valid for no time at all: such a query has no answers."""
+    if Context(feed).duration(document["gap"]) != 0:
+        return []
+    return [str(Message("no answers: a place is valid for less than the gap after its row, which is 0"))]
 
 
 def late_option(document: Mapping[str, Any]) -> str | None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from engine.context import COMMON_KEYS, Context, Range
 from engine.model.conditions import Conditions
+from engine.model.feed import Feed
 from engine.model.messages import Message
 from engine.model.region import Region
 
@@ -48,6 +49,13 @@ def check(document: Mapping[str, Any], context: Context) -> OccupancySpecificati
 
 def uses_places(specification: OccupancySpecification) -> bool:
     return specification.region is not None
+
+
+def notices_of(document: Mapping[str, Any], feed: Feed) -> list[str]:
+    """Tuples that count for no time at all: the count is always 0."""
+    if document.get("stale") is None or Context(feed).duration(document["stale"]) != 0:
+        return []
+    return [str(Message("the count is always 0: a tuple counts for less than the time in stale after it, which is 0"))]
 
 
 def _count(value: Any, context: Context) -> tuple[str, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.families import family_of
+from engine.families import FAMILIES, family_of
 from engine.model.faults import Refused
 from engine.model.feed import Crs, Feed, TimeUnit
 from engine.specification import check
@@ -47,3 +47,9 @@ def test_missing_keys_are_named():
     with pytest.raises(Refused) as refused:
         check({"family": "encounter"}, FEED)
     assert {word for fault in refused.value.faults for word in ("distance", "every", "gap") if word in fault.message} == {"distance", "every", "gap"}
+
+
+@pytest.mark.parametrize(("gap", "is_noticed"), [("PT2M", False), (1, False), (0, True), ("PT0S", True)])
+def test_a_gap_of_nothing_is_noticed(gap, is_noticed):
+    notices = FAMILIES["encounter"].notices_of(GOOD | {"gap": gap}, FEED)
+    assert [notice.startswith("no answers: ") for notice in notices] == [True] * is_noticed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.families import family_of
+from engine.families import FAMILIES, family_of
 from engine.model.faults import Refused
 from engine.model.feed import Crs, Feed, TimeUnit
 from engine.specification import check
@@ -41,3 +41,9 @@ def test_faults_have_pointers(change, pointer, word):
         check(GOOD | change, FEED)
     faults = {fault.pointer: fault.message for fault in refused.value.faults}
     assert word in faults[pointer]
+
+
+@pytest.mark.parametrize(("stale", "is_noticed"), [(None, False), ("PT10M", False), (1, False), (0, True), ("PT0S", True)])
+def test_a_stale_time_of_nothing_is_noticed(stale, is_noticed):
+    notices = FAMILIES["occupancy"].notices_of(GOOD | {"stale": stale}, FEED)
+    assert [notice.startswith("the count is always 0") for notice in notices] == [True] * is_noticed

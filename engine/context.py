@@ -270,9 +270,17 @@ class Context:
 def _span(least: float, most: float, above: float) -> Message:
     words = []
     if least > -math.inf:
-        words.append(Message("at least {least}", least=f"{least:g}"))
+        words.append(Message("at least {least}", least=_written(least)))
     if above > -math.inf:
-        words.append(Message("greater than {above}", above=f"{above:g}"))
+        words.append(Message("greater than {above}", above=_written(above)))
     if most < math.inf:
-        words.append(Message("at most {most}", most=f"{most:g}"))
+        words.append(Message("at most {most}", most=_written(most)))
     return all_of(words)
+
+
+def _written(bound: float) -> str:
+    """
+    >>> _written(1_000_000_000), _written(0.5)
+    ('1000000000', '0.5')
+    """
+    return str(int(bound)) if float(bound).is_integer() and abs(bound) < 1e15 else f"{bound:g}"

@@ -13,7 +13,7 @@ from webapp.accounts.models import Team, User
 from webapp.alerts.models import Channel, RoutingRule, Shift, Turn
 from webapp.alerts.routing import SETS, Terms, terms_of
 from webapp.alerts.selectors import channels_working
-from webapp.alerts.shifts import on_duty, shifts_at
+from webapp.alerts.shifts import SOON, on_duty, shifts_at
 
 LISTED = 5
 """Rules named in one sentence."""
@@ -64,16 +64,17 @@ class Reachability(TypedDict):
 
 
 def own_reachability(*, user: User, now: datetime) -> Reachability:
-    """Whether `user`, whom rules name or put on call, has a channel that works."""
+    """Whether `user`, whom rules name or put on call now or soon, has a channel that works."""
     if channels_working().filter(team=None, owner=user).exists():
         return {"warning": ""}
-    shifts = Turn.objects.filter(person=user, ends_at__gt=now).values("shift")
+    shifts = Turn.objects.filter(person=user, begins_at__lt=now + SOON, ends_at__gt=now).values("shift")
     rules = RoutingRule.objects.filter(Q(people=user) | Q(shifts__in=shifts), enabled=True, owner__is_active=True).distinct()
     if not rules.exists():
         return {"warning": ""}
-    names = list(rules.filter(pk__in=RoutingRule.objects.visible_to(user).values("pk")).order_by("name").values_list("name", flat=True)[:LISTED])
+    names = list(rules.filter(pk__in=RoutingRule.objects.visible_to(user).values("pk")).order_by("name").values_list("name", flat=True)[: LISTED + 1])
     known = ngettext("The rule %(names)s sends you alerts", "The rules %(names)s send you alerts", len(names))
-    who = known % {"names": ", ".join(names)} if names else gettext("Rules of others send you alerts")
+    shown = [*names[:LISTED], *(["…"] if len(names) > LISTED else [])]
+    who = known % {"names": ", ".join(shown)} if names else gettext("Rules of others send you alerts")
     text = gettext("%(who)s, but you have no channel that works. Add or mend one under Account, Channels.")
     return {"warning": text % {"who": who}}
 

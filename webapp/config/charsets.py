@@ -17,18 +17,22 @@ def is_of_texts(charset: str) -> bool:
     """
     try:
         b"\xff=1".decode(charset, "replace")
-    except (LookupError, UnicodeError):
+    except (LookupError, ValueError):
         return False
     return True
 
 
 class TextRequest(ASGIRequest):
     """A request as Django takes it, which fails for `charset=zlib` and others that are no encodings
-    of texts: these are ignored, as Django ignores unknown ones."""
+    of texts, and for parameters that cannot be decoded: they are ignored, as Django ignores an
+    unknown encoding."""
 
     def _set_content_type_params(self, meta: Mapping[str, Any]) -> None:
-        _, parameters = parse_header_parameters(meta.get("CONTENT_TYPE", ""))
-        if is_of_texts(parameters.get("charset", "utf-8")):
+        header = meta.get("CONTENT_TYPE", "")
+        try:
+            self.content_type, self.content_params = parse_header_parameters(header)
+        except ValueError:
+            self.content_type, self.content_params = header.partition(";")[0].strip().lower(), {}
+            return
+        if is_of_texts(self.content_params.get("charset", "utf-8")):
             super()._set_content_type_params(meta)  # type: ignore[misc]  # not in the stubs
-        else:
-            self.content_type, self.content_params = parse_header_parameters(meta["CONTENT_TYPE"])

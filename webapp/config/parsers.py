@@ -23,11 +23,12 @@ _NOT_STORABLE = re.compile(rb"\\u0000|[eE]\+?[0-9]{3}|[0-9]{200}")
 
 
 class Json(JSONParser):
-    """JSON whose texts and numbers can be stored and sent on, wherever they are in the document."""
+    """JSON whose texts and numbers can be stored and sent on, wherever they are in the document; in
+    UTF-8, whatever charset the request names (RFC 8259)."""
 
     def parse(self, stream: Any, media_type: str | None = None, parser_context: Mapping[str, Any] | None = None) -> Any:
         data = stream.read()
-        document = super().parse(io.BytesIO(data), media_type, parser_context)
+        document = super().parse(io.BytesIO(data), media_type, {**(parser_context or {}), "encoding": "utf-8"})
         check_values(document, data)
         return document
 
@@ -42,21 +43,32 @@ def check_values(document: Any, data: bytes) -> None:
             raise ParseError(
                 Message("A text has half a character (a lone surrogate): U+{code}.", code=f"{ord(error.object[error.start]):04X}")
             ) from error
-    if _NOT_STORABLE.search(data) and (fault := next(_faults(document, ""), None)) is not None:
+    if _NOT_STORABLE.search(data) and (fault := _first_fault(document)) is not None:
         raise Refused([fault])
 
 
-def _faults(value: Any, pointer: str) -> Iterator[Fault]:
-    if isinstance(value, str):
-        if "\0" in value:
-            yield Fault(pointer, Message("A text may not hold a NUL character."))
-    elif isinstance(value, float):
-        if not math.isfinite(value):
-            yield Fault(pointer, Message("This number is too large."))
-    elif isinstance(value, dict):
-        for key, inner in value.items():
-            yield from _faults(key, pointer)
-            yield from _faults(inner, f"{pointer}/{escaped(key)}")
-    elif isinstance(value, list):
-        for position, inner in enumerate(value):
-            yield from _faults(inner, f"{pointer}/{position}")
+def _first_fault(document: Any) -> Fault | None:
+    """Its pointer is written only once it is found: keys and documents may be long."""
+    levels: list[Iterator[tuple[Any, Any]]] = [iter([("", document)])]
+    steps: list[object] = []
+    while levels:
+        for step, value in levels[-1]:
+            if (message := _fault_of(value)) is not None:
+                return Fault("".join(f"/{escaped(one)}" for one in [*steps, step][1:]), message)
+            if isinstance(value, dict | list):
+                steps.append(step)
+                levels.append(iter(value.items()) if isinstance(value, dict) else enumerate(value))
+                break
+        else:
+            levels.pop()
+            del steps[-1:]
+    return None
+
+
+def _fault_of(value: Any) -> Message | None:
+    texts = [value] if isinstance(value, str) else value if isinstance(value, dict) else ()
+    if any("\0" in text for text in texts):
+        return Message("A text may not hold a NUL character.")
+    if isinstance(value, float) and not math.isfinite(value):
+        return Message("This number is too large.")
+    return None

@@ -74,7 +74,7 @@ class BulkRegionsSerializer(serializers.Serializer[Any]):
 
     ids = BoundedListField(child=serializers.IntegerField(), allow_empty=False, max_length=5000)
     action = serializers.ChoiceField(["delete", "tag", "untag"])
-    tags = BoundedListField(child=serializers.CharField(max_length=TAG_LENGTH, validators=[TAG]), required=False, default=list, max_length=MOST_TAGS)
+    tags = BoundedListField(child=serializers.CharField(max_length=TAG_LENGTH), required=False, default=list, max_length=MOST_TAGS)
 
 
 class _RegionRow(TypedDict):

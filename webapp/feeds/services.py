@@ -27,6 +27,7 @@ SCHEMA_FIELDS = ("name", "crs", "time", "tick", "columns", "dedupe", "lateness")
 """Settings that stored rows and answers depend on: fixed once rows have been received."""
 SCHEMA_STAYS = Message("Rows have been received already: make a new feed instead.")
 COLUMNS_STAY = Message("Rows have been received already: columns can be added, and those that are there stay as they are.")
+TOO_MANY_TAGS = Message("A region has at most {most} tags.", most=MOST_TAGS)
 PLAN_BYTES = 10_000_000
 PLAN_KINDS = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpg", b"RIFF": "webp"}
 
@@ -151,7 +152,7 @@ def checked_tags(tags: Iterable[str]) -> list[str]:
     if not all(map(TAG_FORM.match, trimmed)):
         raise refuse("/tags", Message("A tag has no commas and no control characters."))
     if len(trimmed) > MOST_TAGS:
-        raise refuse("/tags", Message("A region has at most {most} tags.", most=MOST_TAGS))
+        raise refuse("/tags", TOO_MANY_TAGS)
     return trimmed
 
 
@@ -243,15 +244,17 @@ def _free_name(name: str, taken: set[str]) -> str:
 @transaction.atomic
 def region_bulk_tag(*, regions: Sequence[Region], tags: Sequence[str], remove: bool) -> tuple[list[int], list[tuple[int, list[Fault]]]]:
     """Adds tags to regions, or takes them away: ids changed, and (id, faults) of
-    those that would have too many."""
+    those that would have too many. Raises Refused for tags that a region may not have."""
+    added = [] if remove else checked_tags(tags)
     changed: list[int] = []
     refused: list[tuple[int, list[Fault]]] = []
     for region in regions:
-        try:
-            region.tags = trimmed_tags(set(region.tags) - set(tags)) if remove else checked_tags([*region.tags, *tags])
-        except Refused as error:
-            refused.append((region.pk, list(error.faults)))
+        # Of an older release it may have tags that a new one may not have.
+        kept = trimmed_tags(set(region.tags) - set(tags)) if remove else trimmed_tags([*region.tags, *added])
+        if len(kept) > max(MOST_TAGS, len(region.tags)):
+            refused.append((region.pk, [Fault("/tags", TOO_MANY_TAGS)]))
             continue
+        region.tags = kept
         region.save(update_fields=["tags", "updated_at"])
         changed.append(region.pk)
     return changed, refused

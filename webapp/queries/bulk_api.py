@@ -16,7 +16,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from engine.model.faults import Fault, in_row
+from engine.model.faults import Fault, Refused, in_row
 from engine.model.messages import Message
 from webapp.accounts.authentication import person
 from webapp.accounts.owned import OwnedSerializer
@@ -51,7 +51,10 @@ class Document(serializers.JSONField):
             document = json.loads(data)
         except ValueError as error:
             raise ValidationError(Message("This is not JSON: {error}", error=error)) from error
-        check_values(document, data.encode())
+        try:
+            check_values(document, data.encode())
+        except Refused as error:
+            raise ValidationError(error.faults[0].message) from error
         return document
 
 

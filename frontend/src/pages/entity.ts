@@ -79,13 +79,15 @@ function panel(title: string, content: Element): HTMLElement {
   );
 }
 
+let isKnownShown = false;
+
 /** Another span leaves the forms alone: somebody may be writing in them. */
-async function load(isFirst: boolean): Promise<void> {
+async function load(): Promise<void> {
   try {
     const reports = await get(about("entity"), entityReports);
-    const known = isFirst ? await get(about("profile"), profileParser) : null;
     showFacts(entityFacts(reports, feed, reports.last?.t ?? 0), reports.last?.t ?? null);
-    if (known !== null) showKnown(known);
+    if (!isKnownShown) showKnown(await get(about("profile"), profileParser));
+    isKnownShown = true;
     await loadSpan(reports.last?.t ?? null);
   } catch (error) {
     fail(error);
@@ -207,23 +209,28 @@ function showNotes(all: readonly Note[], text = ""): void {
     placeholder: t("Note for others"),
   });
   field.value = text;
-  const change = async (work: Promise<unknown>, kept: () => string): Promise<void> => {
+  const add = button(t("Add"), { icon: "plus", onClick: () => addNote() });
+  const change = async (work: Promise<unknown>, stored: string): Promise<void> => {
+    add.disabled = true;
     try {
       await work;
-      const { notes } = await get(about("profile"), profileParser);
-      showNotes(notes, kept());
+      const known = await get(about("profile"), profileParser);
+      // What is written meanwhile, in the field that is on the page by now.
+      const written = notes.querySelector("textarea")?.value ?? "";
+      showNotes(known.notes, written.trim() === stored ? "" : written);
     } catch (error) {
+      add.disabled = false;
       fail(error);
     }
   };
   const addNote = (): void => {
     const text = field.value.trim();
-    if (text !== "") void change(post(`feeds/${feed.name}/notes`, { entity, text }, noteParser), () => "");
+    if (text !== "") void change(post(`feeds/${feed.name}/notes`, { entity, text }, noteParser), text);
   };
-  const remove = (one: Note): void => void change(call(`feeds/${feed.name}/notes/${one.id}`, { method: "DELETE" }), () => field.value);
+  const remove = (one: Note): void => void change(call(`feeds/${feed.name}/notes/${one.id}`, { method: "DELETE" }), "");
   replace(
     notes,
-    h("div", { class: "row" }, field, button(t("Add"), { icon: "plus", onClick: addNote })),
+    h("div", { class: "row" }, field, add),
     h(
       "ul",
       { class: "stack" },
@@ -317,5 +324,5 @@ function saveWay(): void {
   URL.revokeObjectURL(link.href);
 }
 
-span.addEventListener("change", () => void load(false));
-void load(true);
+span.addEventListener("change", () => void load());
+void load();

@@ -30,7 +30,8 @@ export class ChannelsView {
   ) {}
 
   async load(): Promise<void> {
-    const [rows, { warning }] = await Promise.all([getAll("channels/", channelParser), get("channels/reach", reachability)]);
+    const warned = get("channels/reach", reachability).catch(() => ({ warning: "" }));
+    const [rows, { warning }] = await Promise.all([getAll("channels/", channelParser), warned]);
     this.onLoad();
     const none = empty(
       "webhook",

@@ -4,6 +4,7 @@ import { deadLetter, type DeadLetter, type FeedStatus } from "../lib/shapes";
 import { ApiError, get, page, post, query } from "../lib/api";
 import { corrected } from "../lib/answers";
 import { button, empty, h, icon, replace } from "../lib/dom";
+import { Latest } from "../lib/latest";
 import { isObject } from "../lib/parse";
 import { formatMoment, formatNumber, type Zone } from "../lib/time";
 import { capitalised, reasonName, REASONS } from "../lib/words";
@@ -45,29 +46,21 @@ export async function showDeadLetters(feed: FeedStatus, zone: Zone): Promise<voi
   let rows: DeadLetter[] = [];
   let next: string | null = null;
   let most = SHOWN;
-  const load = async (): Promise<void> => {
-    try {
-      ({ results: rows, next } = await get(query(`feeds/${feed.name}/dead-letters`, { reason: reason.value }), page(deadLetter)));
-      while (rows.length < most && next !== null) await append(next);
-      replace(place, ...shown());
-    } catch (error) {
-      fail(error);
+  /** Further rows of the list, or the list anew: a newer request replaces an older one. */
+  const loading = new Latest<[isMore: boolean]>(async (signal, isMore) => {
+    let found = isMore ? rows : [];
+    let link = isMore ? next : query(`feeds/${feed.name}/dead-letters`, { reason: reason.value });
+    while (found.length < most && link !== null) {
+      const part = await get(link, page(deadLetter), signal);
+      found = [...found, ...part.results];
+      link = part.next === null ? null : pathOf(part.next);
     }
-  };
-  const append = async (link: string): Promise<void> => {
-    const url = new URL(link, location.href);
-    const more = await get(url.pathname + url.search, page(deadLetter));
-    rows = [...rows, ...more.results];
-    next = more.next;
-  };
-  const showMore = async (): Promise<void> => {
-    most += SHOWN;
-    try {
-      if (rows.length < most && next !== null) await append(next);
-    } catch (error) {
-      fail(error);
-    }
+    [rows, next] = [found, link];
     replace(place, ...shown());
+  }, fail);
+  const showMore = (): void => {
+    most += SHOWN;
+    void loading.now(true);
   };
   const showResult = (text: string, isGood: boolean): void => {
     outcome.hidden = false;
@@ -88,7 +81,7 @@ export async function showDeadLetters(feed: FeedStatus, zone: Zone): Promise<voi
       ].filter((part) => part !== "");
       showResult(`${parts.join(", ")}.${problems[0] === undefined ? "" : ` ${capitalised(problems[0].detail)}.`}`, sent > 0);
       // What was typed is kept until it is right.
-      if (sent > 0) await load();
+      if (sent > 0) await loading.now(false);
       return sent > 0;
     } catch (error) {
       if (error instanceof ApiError && error.faults[0] !== undefined) showResult(error.faults[0].message, false);
@@ -98,7 +91,7 @@ export async function showDeadLetters(feed: FeedStatus, zone: Zone): Promise<voi
   };
   const shown = (): (Element | null)[] => {
     if (rows.length === 0) {
-      const of = reason.value === "" ? t("Every row that arrived could be used.") : reasonName(reason.value);
+      const of = reason.value === "" ? t("Every row that arrived could be used.") : t("No row was refused for this reason.");
       return [empty("circle-check", t("None"), of)];
     }
     const waiting = rows.filter((row) => row.sent_at === null);
@@ -106,22 +99,28 @@ export async function showDeadLetters(feed: FeedStatus, zone: Zone): Promise<voi
     const badges = reasons.map((reason) =>
       h("span", { class: "badge badge-high" }, `${reasonName(reason)} × ${waiting.filter((row) => row.reason === reason).length}`),
     );
-    // Further rows, which are not loaded, may be ones that can be corrected.
-    const mayCorrect =
-      feed.editable && reason.value !== "late" && (next !== null || rows.some((row) => isCorrectable(row) && row.reason !== "late"));
+    const mayCorrect = feed.editable && rows.some((row) => isCorrectable(row) && row.reason !== "late");
     return [
       h("div", { class: "row row-wrap" }, ...badges, next === null ? "" : counted(rows.length)),
       mayCorrect ? rules((body) => send({ ...body, reason: reason.value })) : null,
       ...rows.slice(0, most).map((row) => letter(row, zone, feed.editable ? send : null)),
-      rows.length <= most && next === null ? null : button(t("Show more"), { onClick: () => void showMore() }),
+      rows.length <= most && next === null ? null : button(t("Show more"), { onClick: showMore }),
     ];
   };
   reason.addEventListener("change", () => {
     most = SHOWN;
     outcome.hidden = true;
-    void load();
+    rows = [];
+    replace(place);
+    void loading.now(false);
   });
-  await load();
+  await loading.now(false);
+}
+
+/** What the server gives as an address of the next page, as `get` takes it. */
+function pathOf(link: string): string {
+  const url = new URL(link, location.href);
+  return url.pathname + url.search;
 }
 
 const counted = (count: number): HTMLElement =>

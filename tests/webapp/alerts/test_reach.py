@@ -70,9 +70,12 @@ def test_who_has_no_channel_is_warned_that_rules_send_to_them(people: SimpleName
     assert warned(people.analyst) == ""
     rule_save(user=people.stranger, name="theirs", shifts=[on_call(people.stranger, people.analyst)])
     assert warned(people.analyst).startswith("Rules of others send you alerts"), "no name of a rule that they may not see"
+    Turn.objects.update(begins_at=timezone.now() + timedelta(days=31))
+    assert warned(people.analyst) == "", "not for a long time"
     quiet(people.viewer)
     assert warned(people.viewer) == ""
     Channel.objects.update(failures=5)
+    assert warned(people.viewer) != "", "it keeps failing"
     RoutingRule.objects.filter(pk=rule.pk).update(enabled=False)
     assert warned(people.viewer) == "", "the rule is switched off"
 

@@ -6,6 +6,7 @@ Addresses and their parameters are those of the OpenAPI document: a new one is t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from io import BytesIO
 from types import SimpleNamespace
@@ -14,11 +15,14 @@ from urllib.parse import quote
 
 import pytest
 from drf_spectacular.generators import SchemaGenerator
+from rest_framework.exceptions import ParseError
 from rest_framework.test import APIClient
 from rest_framework.throttling import SimpleRateThrottle
 
+from engine.model.faults import Refused
 from tests.examples import PROFILE
 from tests.webapp.entry import server_entry
+from webapp.config.parsers import Json, check_values
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db]
 
@@ -177,6 +181,30 @@ def test_no_charset_breaks_a_request(charset: str, handler: Any) -> None:
     scope = {"type": "http", "method": "POST", "path": "/login/", "query_string": b"page=1", "headers": headers}
     request, refusal = handler.create_request(scope, BytesIO(form))
     assert refusal is None and request.GET["page"] == "1" and request.POST["login"] == "x"
+    assert (request.encoding == charset) == (charset in ("utf-8", "latin-1")), "encodings of texts count"
+
+
+@pytest.mark.parametrize("parameter", ["charset*=utf-8''a%00b", "x*=nobody''%ff"])
+def test_no_parameter_of_a_content_type_breaks_a_request(parameter: str, handler: Any) -> None:
+    headers = [(b"content-type", f"text/plain; {parameter}".encode())]
+    scope = {"type": "http", "method": "POST", "path": "/login/", "query_string": b"page=1", "headers": headers}
+    request, refusal = handler.create_request(scope, BytesIO(b""))
+    assert refusal is None and request.GET["page"] == "1"
+
+
+def test_json_is_read_as_utf_8_whatever_charset_is_named() -> None:
+    with pytest.raises(ParseError):
+        Json().parse(BytesIO('{"name": "a"}'.encode("utf-16")), "application/json", {"encoding": "utf-16"})
+    with pytest.raises(Refused):
+        Json().parse(BytesIO(rb'{"name": "a\u0000"}'), "application/json", {"encoding": "cp037"})
+
+
+def test_a_long_document_is_checked_in_one_walk() -> None:
+    """Its last value is the fault, and its key is long."""
+    document = {"k" * 100_000: [*range(200_000), math.inf]}
+    with pytest.raises(Refused) as refused:
+        check_values(document, b"1e999")
+    assert refused.value.faults[0].pointer.endswith("k/200000")
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,15 @@ export function mutualForm(mutual: Mutual, context: EditorContext, onChange: (mu
   const set = (change: Partial<Mutual>): void => onChange((now = { ...now, ...change }));
   const unit = context.feed.crs === "geographic" ? t("metres") : t("units of the plan");
   const count = h("input", { class: "input num", id: "mutual-count", type: "number", min: 2, max: MOST_VARIABLES, value: String(now.k) });
-  count.addEventListener("input", () => set({ k: eventsOf(count.value, now.k) }));
+  // "1" may become "12".
+  count.addEventListener("input", () => {
+    if (String(eventsOf(count.value, now.k)) === count.value.trim()) set({ k: Number(count.value) });
+  });
   // What is registered is what is read here.
-  count.addEventListener("change", () => (count.value = String(now.k)));
+  count.addEventListener("change", () => {
+    set({ k: eventsOf(count.value, now.k) });
+    count.value = String(now.k);
+  });
   const distance = h("input", {
     class: "input num",
     id: "mutual-distance",

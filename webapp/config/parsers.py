@@ -68,7 +68,7 @@ def _first_fault(document: Any) -> Fault | None:
 def _fault_of(value: Any) -> Message | None:
     texts = [value] if isinstance(value, str) else value if isinstance(value, dict) else ()
     if any("\0" in text for text in texts):
-        return Message("A text may not hold a NUL character.")
+        return Message("A text may not hold the character NUL: take it out.")
     if isinstance(value, float) and not math.isfinite(value):
         return Message("This number is too large.")
     return None

@@ -10,6 +10,7 @@ from bench import MODULES, Layer, Row, Size, compared
 from bench.__main__ import line, main
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("family", MODULES)
 def test_a_smoke_run_of_each_family_writes_its_rows(family, tmp_path, capsys):
     assert main(["--quick", "--only", family, "--out", str(tmp_path)]) == 0

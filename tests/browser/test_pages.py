@@ -78,9 +78,10 @@ def _look(site: Site, path: str, title: str, widths: tuple[int, ...] = (1280, 39
         assert page.evaluate("document.documentElement.scrollWidth") <= width, f"{path} at {width} pixels scrolls sideways"
         cut = page.evaluate(CUT, width)
         assert cut == [], f"{path} at {width} pixels cuts off {cut}"
-        page.emulate_media(color_scheme="dark")
-        _settle(page, path)
-        assert violations(page, "color-contrast") == [], f"{path} at {width} pixels, dark"
+    # Colours are the same at all widths.
+    page.emulate_media(color_scheme="dark")
+    _settle(page, path)
+    assert violations(page, "color-contrast") == [], f"{path}, dark"
 
 
 def test_every_page_is_complete_and_accessible_in_both_themes_and_widths(site: Site) -> None:

@@ -62,7 +62,7 @@ def answer(
 def in_worlds(test: object) -> object:
     """Runs the test in the worlds of its family."""
 
-    @settings(max_examples=examples(40))
+    @settings(max_examples=examples(25))
     @given(data=st.data(), seed=SEEDS)
     def run(family: str, data: st.DataObject, seed: int) -> None:
         test(data.draw(WORLDS[family]()), random.Random(seed))  # type: ignore[operator]
@@ -149,7 +149,7 @@ def test_every_test_world_has_answers(family: str) -> None:
     """So that the checks are not vacuous."""
     found: list[int] = []
 
-    @settings(max_examples=examples(40))
+    @settings(max_examples=examples(25))
     @given(data=st.data())
     def look(data: st.DataObject) -> None:
         found.append(answer(data.draw(WORLDS[family]())).total())

@@ -36,6 +36,7 @@ def shared_world(transactional_db: None, tmp_path: Path, settings: Any) -> Itera
             os.environ["VEDETTE_VAR"] = before
 
 
+@pytest.mark.nightly
 def test_a_job_continues_on_another_machine_from_states_in_the_store(shared_world: World) -> None:
     """Killed between writing a snapshot and naming it, then started on another machine;
     each time in another folder."""

@@ -193,7 +193,7 @@ def test_after_kill_9_it_starts_again_with_its_data_at_the_same_address(project:
     assert alive(second.tree) == []
 
 
-@pytest.mark.parametrize("has_key", [False, True])
+@pytest.mark.parametrize("has_key", [pytest.param(False, marks=pytest.mark.nightly), True])
 def test_it_starts_from_a_backup(project: Path, start: Callable[..., Demo], has_key: bool) -> None:
     (project / "backup.tar").write_text("6 feeds")
     if has_key:

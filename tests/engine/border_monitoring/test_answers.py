@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -85,6 +86,7 @@ def test_partitions_by_entity_give_the_same_answers(queries, rows, partitions):
     assert total == answers(rows, queries)
 
 
+@pytest.mark.nightly
 def test_the_test_worlds_contain_every_case():
     """The strategies generate passes, stays and equal times: otherwise the
     comparisons above would be vacuous."""

@@ -55,6 +55,7 @@ def test_answers_with_options_are_the_oracles_in_any_batches(queries, rows, seed
     assert run(queries, rows, PLANE, random.Random(seed)) == expected
 
 
+@pytest.mark.nightly
 def test_the_test_worlds_with_options_contain_every_case():
     seen: Counter = Counter()
 

@@ -7,6 +7,7 @@ import random
 from collections import Counter
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -64,6 +65,7 @@ def test_any_arrival_within_the_lateness(queries, rows, lateness, seed):
     assert run(queries, arrived, replace(PLANE, lateness=lateness), chance, 2) == answers(arrived, queries)
 
 
+@pytest.mark.nightly
 def test_worlds_hold_what_they_should_test():
     """The strategies produce matches of all kinds, open ends and ties; otherwise the comparisons
     above would prove little."""

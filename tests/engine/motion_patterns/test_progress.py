@@ -104,6 +104,7 @@ def test_a_distance_is_reported_before_the_pattern_is_complete():
     assert not matches
 
 
+@pytest.mark.nightly
 def test_worlds_hold_half_finished_patterns():
     seen: Counter = Counter()
 

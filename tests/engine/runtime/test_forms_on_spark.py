@@ -71,7 +71,7 @@ def expected() -> Any:
     return found
 
 
-@pytest.mark.parametrize("partitions", [1, 2, 4])
+@pytest.mark.parametrize("partitions", [pytest.param(1, marks=pytest.mark.nightly), 2, pytest.param(4, marks=pytest.mark.nightly)])
 def test_a_backtest_gives_the_answers_of_one_process(spark: SparkSession, expected: Any, partitions: int) -> None:
 
     def begin(queries: Any) -> SparkEvaluator:

@@ -111,34 +111,34 @@ def expected(name: str, method: str, actor: str, sharing: str) -> set[int]:
     return set()
 
 
-@pytest.mark.parametrize("name", sorted(OWNED))
-def test_exactly_the_permitted_users_reach_an_object(name: str, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", sorted({kind_of(name) for name in OWNED}))
+def test_exactly_the_permitted_users_reach_an_object(kind: str, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     # Test messages need no network here: only the permission to send one is tested.
     monkeypatch.setattr("webapp.alerts.webhooks.send", lambda *args, **options: None, raising=False)
     wrong = []
+    asked = [(name, method) for name in sorted(OWNED) if kind_of(name) == kind for method in OWNED[name]]
     for sharing in SHARINGS:
         world.share(sharing)
-        for method, actor in product(OWNED[name], ACTORS):
+        for (name, method), actor in product(asked, ACTORS):
             with transaction.atomic():
                 status = ask(world.clients[actor], method, address_of(name, world.things))
                 transaction.set_rollback(True)
             wanted = expected(name, method, actor, sharing)
             is_right = status in wanted if wanted else status not in (401, 403, 404, 405) and status < 500
             if not is_right:
-                wrong.append((sharing, method, actor, status, wanted or "reached"))
+                wrong.append((name, sharing, method, actor, status, wanted or "reached"))
     assert wrong == []
 
 
-@pytest.mark.parametrize("name", sorted(OWNED_PAGES))
-def test_exactly_the_permitted_users_reach_the_page_of_an_object(name: str, world: World, client_of: Callable[..., APIClient]) -> None:
-    for sharing in SHARINGS:
+def test_exactly_the_permitted_users_reach_the_page_of_an_object(world: World, client_of: Callable[..., APIClient]) -> None:
+    for sharing, name in product(SHARINGS, sorted(OWNED_PAGES)):
         world.share(sharing)
-        assert ask(client_of(None), "GET", address_of(name, world.things)) in (302, 404), (sharing, "nobody")
+        assert ask(client_of(None), "GET", address_of(name, world.things)) in (302, 404), (name, sharing, "nobody")
         for actor in ACTORS:
             status = ask(world.clients[actor], "GET", address_of(name, world.things))
             # The plan has no image, for any user.
             wanted = {404} if name == "feed-plan" or not sees(actor, sharing) else {200}
-            assert status in wanted, (sharing, actor)
+            assert status in wanted, (name, sharing, actor)
 
 
 def test_sockets_and_api_show_the_same_of_a_feed(world: World) -> None:
@@ -161,23 +161,22 @@ def test_lists_contain_what_is_shared_with_the_reader(kind: str, world: World) -
             assert all(row["editable"] == edits(actor, sharing, kind) for row in shown), (sharing, actor)
 
 
-@pytest.mark.parametrize("name", sorted(PAGES))
-def test_pages_are_for_everyone_who_is_logged_in_and_two_for_admins(name: str, world: World, client_of: Callable[..., APIClient]) -> None:
-    assert ask(client_of(None), "GET", reverse(name)) == 302
-    for actor in ACTORS:
-        status = ask(world.clients[actor], "GET", reverse(name))
-        is_admin = actor in ("admin", "stranger", "root")
-        assert status == (200 if name != "audit" or is_admin else 403), actor
+def test_pages_are_for_everyone_who_is_logged_in_and_two_for_admins(world: World, client_of: Callable[..., APIClient]) -> None:
+    for name in sorted(PAGES):
+        assert ask(client_of(None), "GET", reverse(name)) == 302, name
+        for actor in ACTORS:
+            status = ask(world.clients[actor], "GET", reverse(name))
+            is_admin = actor in ("admin", "stranger", "root")
+            assert status == (200 if name != "audit" or is_admin else 403), (name, actor)
 
 
-@pytest.mark.parametrize("name", sorted({*LISTS, *PERSONAL}))
-def test_objects_without_an_owner_cause_no_errors(name: str, world: World) -> None:
-    for method in (LISTS | PERSONAL)[name]:
-        for actor in ("viewer", "owner", "root"):
-            with transaction.atomic():
-                status = ask(world.clients[actor], method, address_of(name, world.things))
-                transaction.set_rollback(True)
-            assert status < 500 and status not in (401, 405), (method, actor)
+def test_objects_without_an_owner_cause_no_errors(world: World) -> None:
+    asked = [(name, method) for name, methods in sorted((LISTS | PERSONAL).items()) for method in methods]
+    for (name, method), actor in product(asked, ("viewer", "owner", "root")):
+        with transaction.atomic():
+            status = ask(world.clients[actor], method, address_of(name, world.things))
+            transaction.set_rollback(True)
+        assert status < 500 and status not in (401, 405), (name, method, actor)
 
 
 def test_the_administration_is_for_superusers(world: World, client_of: Callable[..., APIClient]) -> None:

@@ -45,9 +45,9 @@ FOUND = [
 """World, kind of ground-truth event, minutes that contain at least two of it."""
 PROGRAMS = [
     ("plaza", "What people do", 11, 2_000),
-    ("strait", "Silence, delays, illegal passages", 60, 15_000),
+    pytest.param("strait", "Silence, delays, illegal passages", 60, 15_000, marks=pytest.mark.nightly),
     ("strait", "Fishing in a reserve", 60, 15_000),
-    ("strait", "Pursuits and meetings at sea", 60, 30_000),
+    pytest.param("strait", "Pursuits and meetings at sea", 60, 30_000, marks=pytest.mark.nightly),
 ]
 """World, query with a program, minutes that contain two of everything it reports, and the tolerance
 of beginnings and ends in milliseconds."""

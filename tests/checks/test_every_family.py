@@ -149,7 +149,7 @@ def test_every_test_world_has_answers(family: str) -> None:
     """So that the checks are not vacuous."""
     found: list[int] = []
 
-    @settings(max_examples=examples(25))
+    @settings(max_examples=examples(40))
     @given(data=st.data())
     def look(data: st.DataObject) -> None:
         found.append(answer(data.draw(WORLDS[family]())).total())

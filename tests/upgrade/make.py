@@ -170,7 +170,8 @@ def main(folder: Path) -> None:
                 REDIS_URL="",
                 VEDETTE_VAR=str(var),
                 SECRET_KEY="of a release that is made for a test and serves nobody",
-                VEDETTE_SECRETS_KEYS="dGVzdHMgZW5jcnlwdCB3aXRoIHRoaXMgYWxvbmUhISE=",  # that of tests/conftest.py
+                # That of tests/conftest.py: the upgraded site reads what is encrypted.
+                VEDETTE_SECRETS_KEYS="dGVzdHMgZW5jcnlwdCB3aXRoIHRoaXMgYWxvbmUhISE=",
                 DJANGO_SETTINGS_MODULE="webapp.config.settings",
                 VEDETTE_SPARK_MEMORY="512m",
             )

@@ -4,7 +4,6 @@
  */
 
 import {
-  EXPIRATIONS,
   faultOfMutual,
   freshName,
   fromDocument,
@@ -12,7 +11,6 @@ import {
   mutualOf,
   newConstraint,
   renamed,
-  REPORTS,
   toDocument,
   withMutual,
   without,
@@ -26,15 +24,14 @@ import { post, reason, type Fault } from "../../lib/api";
 import { button, h, icon, replace } from "../../lib/dom";
 import { Latest } from "../../lib/latest";
 import { isReference } from "../../lib/regions";
-import { ConditionsField } from "../query_form/conditions_field";
-import { more, section } from "../query_form/section";
+import { section } from "../query_form/section";
 import { toast } from "../shell_view";
 import type { EditorContext, FamilyEditor, MapShape, OpenEditor } from "./editor";
 import { GraphView } from "./constraint/graph_view";
 import { mutualForm } from "./constraint/mutual_form";
+import { optionSections } from "./constraint/option_sections";
 import { ConstraintForm, variableForm } from "./constraint/part_forms";
 import { betterProposal, firstProposal } from "./constraint/proposal";
-import { symmetricField } from "./constraint/symmetric_field";
 import { eventShapes, FoundView } from "./parts/found_view";
 import { PlacedTextView } from "./parts/placed_text_view";
 import { t } from "../../lib/texts";
@@ -46,12 +43,6 @@ const VIEWS = [
 ] as const;
 type View = (typeof VIEWS)[number][0];
 type Chosen = { kind: "variable"; name: string } | { kind: "constraint"; id: number } | null;
-const REPORT_TEXTS: Record<string, string> = { all: t("every set of events, once"), first: t("one for each event that completes a set") };
-const EXPIRATION_TEXTS: Record<string, string> = {
-  tight: t("as little as possible (tight)"),
-  loose: t("by the longest span (loose)"),
-  domains: t("candidates of each variable (domains)"),
-};
 const CLOSURE_AFTER_MS = 250;
 
 export const open: OpenEditor = (document, context) => new ConstraintEditor(document, context);
@@ -458,32 +449,7 @@ class ConstraintEditor implements FamilyEditor {
       );
       return;
     }
-    const where: ConditionsField = new ConditionsField({
-      feed: this.context.feed,
-      value: entries.where,
-      pointer: "/where",
-      id: "where",
-      onChange: () => this.changed({ ...this.entries, where: where.value() }),
-    });
-    const select = (id: "report" | "expiration", label: string, names: readonly string[], texts: Record<string, string>): HTMLElement => {
-      const element = h(
-        "select",
-        { class: "select", id: `constraint-${id}` },
-        ...names.map((name) => h("option", { value: name, selected: name === (entries[id] ?? names[0]) }, texts[name] ?? name)),
-      );
-      element.addEventListener("change", () => this.changed({ ...this.entries, [id]: element.value }));
-      return h("div", { class: "field", "data-pointer": `/${id}` }, h("label", { for: `constraint-${id}` }, label), element);
-    };
-    replace(
-      this.options,
-      section(t("Which events count?"), where.element),
-      section(
-        t("Answers"),
-        select("report", t("Report"), REPORTS, REPORT_TEXTS),
-        symmetricField(this.entries, (symmetric) => this.changed({ ...this.entries, symmetric })),
-        more(t("Memory"), entries.expiration !== null, select("expiration", t("Keep events"), EXPIRATIONS, EXPIRATION_TEXTS)),
-      ),
-    );
+    replace(this.options, ...optionSections(entries, this.context, (change) => this.changed({ ...this.entries, ...change })));
   }
 
   // ---- The map

@@ -31,8 +31,9 @@ export class ChannelsView {
 
   async load(): Promise<void> {
     const warned = get("channels/reach", reachability).catch(() => ({ warning: "" }));
-    const [rows, { warning }] = await Promise.all([getAll("channels/", channelParser), warned]);
+    const rows = await getAll("channels/", channelParser);
     this.onLoad();
+    const { warning } = await warned;
     const none = empty(
       "webhook",
       t("No channel yet"),

@@ -111,11 +111,12 @@ class ConstraintEditor implements FamilyEditor {
     if (isNew) void this.suggest();
   }
 
-  /** A better proposal, unless the reader has begun. */
+  /** A better proposal, unless the reader has begun: it replaces the form. */
   private async suggest(): Promise<void> {
     const { entries } = this;
     const proposal = await betterProposal(this.context.feed);
-    if (proposal === null || this.isClosed || this.entries !== entries) return;
+    const hasBegun = this.entries !== entries || this.body.contains(document.activeElement);
+    if (proposal === null || this.isClosed || hasBegun) return;
     this.entries = withMutual(entries, proposal);
     this.render();
     this.context.onProposal();

@@ -36,6 +36,7 @@ from bench.city_day import HOUR, Day, city_day
 from bench.latency import Client
 from webapp.platform.folders import ROOT
 from webapp.platform.health import healthy
+from webapp.platform.web_server import web_command
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -138,9 +139,8 @@ def _database(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def _server(folder: Path, port: int) -> Iterator[tuple[str, psutil.Process]]:
-    command = [sys.executable, "-m", "daphne", "-b", "127.0.0.1", "-p", str(port), "webapp.config.asgi:application"]
     with (folder / "web.log").open("wb") as log:
-        web = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        web = subprocess.Popen(web_command(port), stdout=log, stderr=log, stdin=subprocess.DEVNULL)
     url = f"http://127.0.0.1:{port}"
     try:
         until = time.monotonic() + STARTED_S

@@ -43,6 +43,8 @@ REPEATED = 4
 SOME_FAILED = 1
 """Pytest's exit status when tests failed; others say that it was ended, or could not collect."""
 SECTION = re.compile(r"^=+ (?P<title>[\w ]+) =+$")
+FAILURE = re.compile(r"(FAILED|ERROR) \S+\.py(::|\s|$)")
+"""A line of pytest's summary; captured logs have lines that begin with ERROR too."""
 SHOWN_LINES = 300
 
 
@@ -69,7 +71,7 @@ def run(name: str, *arguments: str, folder: Path = ROOT) -> Outcome:
             show(name, line)
             lines.append(line)
     show(name, f"ended with status {process.returncode} after {time.monotonic() - began:.0f} s\n")
-    return Outcome(process.returncode, sum(line.startswith(("FAILED ", "ERROR ")) for line in lines), failures_of(lines))
+    return Outcome(process.returncode, sum(FAILURE.match(line) is not None for line in lines), failures_of(lines))
 
 
 def failures_of(lines: list[str]) -> str:

@@ -115,7 +115,7 @@ def _lanes(checked: CalculusSpecification, evaluation: Evaluation, limit: int, e
 
 def _within(left: int, limit: int, more: int) -> int:
     if more > left:
-        raise LimitExceeded(Message("the stretch holds more than {limit:,} intervals; choose a shorter one or fewer entities", limit=limit))
+        raise LimitExceeded(Message("the period holds more than {limit:,} intervals; choose a shorter one or fewer entities", limit=limit))
     return left - more
 
 

@@ -18,7 +18,7 @@ from engine.model.feed import Feed
 from engine.model.untimely import future_letters
 from engine.sources.files import CheckedChunk, UnreadableFile
 
-_KEY, _TURN, _MISSING = "$key", "$turn", "$missing"
+_KEY, _DELIVERED, _MISSING = "$key", "$delivered", "$missing"
 Ints = npt.NDArray[np.int64]
 
 
@@ -99,15 +99,15 @@ class Shuffle:
         yield self._released(before=None)
 
     def _put_off(self, table: pa.Table) -> int:
-        """Adds the rows with their turns; the clock after them."""
+        """Adds the rows with their delivery times; the clock after them."""
         stamped = self._stamper.stamp(table)
         t = table.column(TIME).to_numpy()
         clock = pc.fill_null(stamped.column(CLOCK), t[0]).to_numpy()
         met = np.maximum(clock, t)
-        turn = np.minimum(met + self._jitter(t), t + self.feed.lateness)
+        delivered = np.minimum(met + self._jitter(t), t + self.feed.lateness)
         late = ~in_time(stamped, self.feed.lateness).to_numpy()
-        turn = np.where(late, met + min(self.within, self.feed.lateness), turn)
-        rows = table.append_column(_TURN, pa.array(turn, pa.int64()))
+        delivered = np.where(late, met + min(self.within, self.feed.lateness), delivered)
+        rows = table.append_column(_DELIVERED, pa.array(delivered, pa.int64()))
         self._held = rows if self._held is None else pa.concat_tables([self._held, rows])
         return int(met.max())
 
@@ -119,15 +119,15 @@ class Shuffle:
         return ((word ^ (word >> np.uint64(31))) % np.uint64(self.within + 1)).astype(np.int64)
 
     def _released(self, before: int | None) -> pa.Table:
-        """The rows whose turn has come, in order of turn; equal turns in file order."""
+        """The rows due, in order of delivery; equal times in file order."""
         assert self._held is not None or before is None
         if self._held is None:
             return pa.table({})
-        turn = self._held.column(_TURN).to_numpy()
-        ready = np.ones(len(turn), np.bool_) if before is None else turn < before
+        delivered = self._held.column(_DELIVERED).to_numpy()
+        ready = np.ones(len(delivered), np.bool_) if before is None else delivered < before
         positions = np.flatnonzero(ready)
-        positions = positions[np.argsort(turn[positions], kind="stable")]
-        released = self._held.take(pa.array(positions)).drop_columns([_TURN])
+        positions = positions[np.argsort(delivered[positions], kind="stable")]
+        released = self._held.take(pa.array(positions)).drop_columns([_DELIVERED])
         self._held = self._held.filter(pa.array(~ready)).combine_chunks()
         return released
 

@@ -78,7 +78,7 @@ class EventLog:
         self.live, self.history, self.tmp = (self.folder / name for name in ("live", "history", "tmp"))
         self._queue: list[PendingAppend] = []
         self._queue_lock = threading.Lock()
-        self._turn = threading.Lock()
+        self._commit_lock = threading.Lock()
 
     # -- writing -----------------------------------------------------------------------------------
 
@@ -96,7 +96,7 @@ class EventLog:
         waiting = PendingAppend(rows, key, admit or (lambda rows, end: (rows, note or {})), since)
         with self._queue_lock:
             self._queue.append(waiting)
-        with self._turn:
+        with self._commit_lock:
             # The previous leader may have committed these rows together with its own.
             if not waiting.settled:
                 self._commit_queue()
@@ -122,7 +122,7 @@ class EventLog:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """Around the commits of one turn of this process."""
+        """Around commits of this process that follow each other."""
         with self.locked():
             self._sweep()
             yield

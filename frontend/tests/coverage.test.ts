@@ -3,11 +3,11 @@ import { describe, expect, it } from "vitest";
 import { answerCounts, countWithin } from "../src/data/answer_counts";
 import { Coverage } from "../src/data/coverage";
 
-describe("the loaded stretches of time", () => {
+describe("the loaded periods", () => {
   it("has as gaps exactly the instants that were never added", () => {
-    const stretch = fc.tuple(fc.integer({ min: 0, max: 40 }), fc.integer({ min: 0, max: 12 }));
+    const period = fc.tuple(fc.integer({ min: 0, max: 40 }), fc.integer({ min: 0, max: 12 }));
     fc.assert(
-      fc.property(fc.array(stretch, { maxLength: 8 }), stretch, (added, [from, length]) => {
+      fc.property(fc.array(period, { maxLength: 8 }), period, (added, [from, length]) => {
         const coverage = new Coverage();
         for (const [a, l] of added) coverage.add(a, a + l);
         const gaps = coverage.gaps(from, from + length);

@@ -26,7 +26,7 @@ describe("the events behind an answer", () => {
     ]);
   });
 
-  it("are within the stretch that is shown, also those long before the answer", () => {
+  it("are within the period that is shown, also those long before the answer", () => {
     expect(reach(10, 20, [{ evidence: [item(3), item(12)] }])).toEqual([3, 20]);
     expect(reach(10, 20, [])).toEqual([10, 20]);
   });

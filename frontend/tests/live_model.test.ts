@@ -118,7 +118,7 @@ describe("retracted answers", () => {
     expect(asked[0]).toContain("withdrawn=true");
   });
 
-  it("are requested once for each stretch of time, and again after the connection was lost", async () => {
+  it("are requested once for each period, and again after the connection was lost", async () => {
     const { model, asked } = await loaded({ "detections/": { results: [], next: null } });
     await model.loading.loadRetracted(5000);
     await model.loading.loadRetracted(6000);

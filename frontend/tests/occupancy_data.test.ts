@@ -39,7 +39,7 @@ describe("the editor of occupancy", () => {
     expect(faultInForm({ pointer: "", message: "must have either 'region' or 'ranges'" }, entries).pointer).toBe("/region");
   });
 
-  it("draws each level up to the next, within the stretch that is shown", () => {
+  it("draws each level up to the next, within the period that is shown", () => {
     const steps = [
       [0, 0],
       [10, 2],

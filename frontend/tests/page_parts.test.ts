@@ -20,7 +20,7 @@ describe("the part of the map covered by panels", () => {
   });
 });
 
-describe("a stretch of time under panels", () => {
+describe("a period under panels", () => {
   const plot = edges(200, 600, 1000, 800);
 
   it("is fitted into the free part, with more time beneath the panels", () => {

@@ -18,6 +18,7 @@ import pytest
 
 from webapp.platform.folders import ROOT, next_free_port
 from webapp.platform.health import healthy
+from webapp.platform.web_server import web_command
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Playwright
@@ -75,8 +76,7 @@ class Servers:
         reservation = next_free_port(8900 + os.getpid() % 400)
         self.port = reservation.port
         reservation.release()
-        web = ("-m", "daphne", "-b", "127.0.0.1", "-p", str(self.port), "webapp.config.asgi:application")
-        self._commands = {"web": web, "publisher": ("manage.py", "publish")}
+        self._commands = {"web": web_command(self.port), "publisher": (sys.executable, "manage.py", "publish")}
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._environment: dict[str, str] = {}
 
@@ -101,7 +101,7 @@ class Servers:
     def _started(self, command: Sequence[str]) -> subprocess.Popen[bytes]:
         with self.log.open("ab") as log:
             return subprocess.Popen(
-                [sys.executable, *command], cwd=ROOT, env=self._environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+                command, cwd=ROOT, env=self._environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
 
     def kill(self, name: str) -> None:

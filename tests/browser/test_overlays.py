@@ -11,6 +11,8 @@ import pytest
 from tests.browser.forms import DROPPED, walked
 
 if TYPE_CHECKING:
+    from playwright.sync_api import Route
+
     from tests.browser.conftest import Site
 
 pytestmark = [pytest.mark.browser, pytest.mark.services]
@@ -52,8 +54,14 @@ def test_a_file_is_shown_kept_hidden_and_removed(site: Site) -> None:
     layers.click()
     page.get_by_role("menuitem", name="Hide fence").click()
     wait_until_drawn(site, False)
+    # The menu is opened before the server has named the overlays.
+    held: list[Route] = []
+    page.route("**/api/v1/feeds/yard/overlays/", lambda route: held.append(route))
     page.reload()
     layers.click()
+    page.get_by_role("menuitem", name="Add a GeoJSON file…").wait_for()
+    site.world.wait(lambda: (page.wait_for_timeout(20), held)[1], 60, "the page asks for the overlays")
+    held[0].continue_()
     page.get_by_role("menuitem", name="Show fence").click()
     wait_until_drawn(site, True)
     layers.click()

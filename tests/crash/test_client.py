@@ -4,7 +4,6 @@ is killed, and answers out."""
 from __future__ import annotations
 
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -22,6 +21,7 @@ from webapp.accounts.services import token_create
 from webapp.detections.models import Detection
 from webapp.feeds.models import DeadLetter, IngestCounter
 from webapp.platform.folders import PortReservation
+from webapp.platform.web_server import web_command
 
 pytestmark = [pytest.mark.services, pytest.mark.spark, pytest.mark.slow]
 
@@ -50,8 +50,7 @@ class Web:
         self.world, self.port = world, reservation.port
 
     def start(self) -> subprocess.Popen[bytes]:
-        server = ("-m", "daphne", "-b", "127.0.0.1", "-p", str(self.port), "webapp.config.asgi:application")
-        return self.world.start(sys.executable, *server, name="web")
+        return self.world.start(*web_command(self.port), name="web")
 
 
 def walk(rounds: int, first: int) -> list[dict[str, Any]]:

@@ -27,6 +27,7 @@ from webapp.jobs.models import Job
 from webapp.platform.folders import PortReservation
 from webapp.platform.health import healthy
 from webapp.platform.postgres import EmbeddedPostgres
+from webapp.platform.web_server import web_command
 from webapp.supervisor.reconciler import SILENT, SUSPECT
 
 pytestmark = [pytest.mark.services, pytest.mark.slow]
@@ -68,7 +69,7 @@ def test_a_database_that_hangs_is_reported_within_seconds(own_server: EmbeddedPo
     reservation = PortReservation()
     reservation.release()
     base = f"http://127.0.0.1:{reservation.port}"
-    world.start(sys.executable, "-m", "daphne", "-b", "127.0.0.1", "-p", str(reservation.port), "webapp.config.asgi:application", name="web")
+    world.start(*web_command(reservation.port), name="web")
 
     world.wait(lambda: healthy(reservation.port), 120, "the web server answers")
     events = f"{base}/api/v1/feeds/yard/events"

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ import psutil
 from tests.fuzz.campaign import FEED_REQUESTS, FEEDS, Campaign, feed
 from webapp.platform.folders import ROOT, PortReservation
 from webapp.platform.health import healthy
+from webapp.platform.web_server import web_command
 
 
 def migrated() -> None:
@@ -46,8 +46,7 @@ def running() -> Iterator[Campaign]:
     port = reservation.port
     reservation.release()
     environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "tests.fuzz.settings"}
-    command = [sys.executable, "-m", "daphne", "-v", "0", "-b", "127.0.0.1", "-p", str(port), "webapp.config.asgi:application"]
-    process = subprocess.Popen(command, env=environment, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(web_command(port), env=environment, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         until = time.monotonic() + 120
         while not healthy(port):

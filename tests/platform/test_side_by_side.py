@@ -45,6 +45,13 @@ def test_what_fails_once_is_repeated_alone_and_still_reported(project: Path) -> 
     assert "FAILED test_small.py::test_once" in first.report
 
 
+def test_errors_in_the_log_of_a_test_are_no_failures(project: Path) -> None:
+    (project / "test_small.py").write_text("import logging\n" + ONCE.replace("    assert", "    [logging.error('no') for _ in range(9)]\n    assert"))
+    first, last = outcomes(project)
+    assert "ERROR    root" in first.report
+    assert (first.failures, last.status) == (1, 0)
+
+
 def test_what_fails_again_fails_the_run(project: Path) -> None:
     (project / "test_small.py").write_text(ONCE + ALWAYS)
     first, last = outcomes(project)

@@ -126,8 +126,14 @@ def _turn(mute: Mute, now: datetime) -> None:
     if mute.window_until is None or mute.window_until > now:
         _begin(mute)
         return
-    _end(mute)
     following = window_after(mute, now) if mute.rule else None
+    if following is not None and following[0] <= now:
+        # It follows without a pause: both are one window, so nothing comes back in between.
+        mute.window_until = following[1]
+        mute.save()
+        _begin(mute)
+        return
+    _end(mute)
     if following is None:
         mute.ended_at = now
     else:

@@ -18,7 +18,7 @@ class EntryFilter(django_filters.FilterSet):  # type: ignore[misc]
     """`?actor=ann&action=query.change&object_type=query&object_id=3`
     `&outcome=refused&address=192.0.2.1&from=2026-01-01T00:00Z&to=`."""
 
-    actor = django_filters.CharFilter(field_name="actor_name", help_text="Name of the user.")
+    actor = django_filters.CharFilter(field_name="actor_name", lookup_expr="startswith", help_text="Name of the user, or how it begins.")
     action = django_filters.CharFilter(lookup_expr="startswith", help_text="All of it or how it begins: `query.` is everything done to queries.")
     object_type = django_filters.CharFilter()
     object_id = django_filters.CharFilter()

@@ -24,8 +24,8 @@ FORMAT = OpenApiParameter("format", str, enum=list(FORMATS))
 PlacedRow = tuple[Mapping[str, Any], dict[str, Any] | None]
 """A row with its `id`, and its geometry if it has a place."""
 
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""Characters with which spreadsheets begin formulas."""
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+"""Characters with which spreadsheets begin formulas, also in full width."""
 
 
 def harmless(text: str) -> str:

@@ -6,7 +6,6 @@ from __future__ import annotations
 from typing import Any, Literal, TypedDict
 
 from django.db.models import QuerySet
-from django.utils import timezone
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import PermissionDenied
@@ -26,8 +25,6 @@ from webapp.connectors.words import protocol_text
 from webapp.feeds.models import Connector, ConnectorState, Feed
 from webapp.feeds.of_feed import FeedNameField
 
-SILENT_S = 20.0
-"""An enabled connector whose process has not reported for this long has no process."""
 NO_PROCESS = Message("The process that runs connectors (manage.py connect) does not run.")
 
 
@@ -60,14 +57,9 @@ class ConnectorSerializer(serializers.ModelSerializer[Connector]):
         shown = super().to_representation(connector)
         if not shown["editable"]:
             shown |= {"settings": {}, "reading": {}}
-        if connector.enabled and _is_silent(connector):
+        if connector.is_silent:
             shown |= {"state": ConnectorState.STOPPED, "rate": 0.0, "last_error": translated(NO_PROCESS)}
         return shown
-
-
-def _is_silent(connector: Connector) -> bool:
-    last = connector.seen_at or connector.created_at
-    return (timezone.now() - last).total_seconds() > SILENT_S
 
 
 class TrialSerializer(serializers.Serializer[Any]):

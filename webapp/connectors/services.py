@@ -11,6 +11,7 @@ from typing import Any, TypedDict
 from urllib.parse import urlsplit
 
 from django.db import transaction
+from django.utils import timezone
 
 from engine.model.faults import Fault, Faults, Refused, refuse, unknown_name
 from engine.model.feed import Crs
@@ -126,6 +127,9 @@ def connector_update(*, connector: Connector, settings: Mapping[str, Any] | None
     """
     connector = Connector.objects.select_for_update().get(pk=connector.pk)
     before = settings_of(connector)
+    if changes.get("enabled") and not connector.enabled:
+        # Its process is only about to start.
+        connector.seen_at = timezone.now()
     for name, value in changes.items():
         setattr(connector, name, value)
     if settings is not None:

@@ -216,13 +216,13 @@ class CountsView(APIView):
     """How many answers begin when: what a timeline shows where single answers would be too many."""
 
     @extend_schema(
-        summary="How many answers begin in each of equal stretches of time",
-        description="Exact, of any span. The stretches cover [from, to) and may reach beyond it: the answer's own `from`, `to` and `width` hold.",
+        summary="How many answers begin in each of equal buckets",
+        description="Exact, of any span. The buckets cover [from, to) and may reach beyond it: the answer's own `from`, `to` and `width` hold.",
         parameters=[
             OpenApiParameter("feed", OpenApiTypes.STR, required=True),
             OpenApiParameter("from", OpenApiTypes.INT64, required=True),
             OpenApiParameter("to", OpenApiTypes.INT64, required=True),
-            OpenApiParameter("buckets", OpenApiTypes.INT, description="The number of stretches, approximately; 200 when absent, at most 2000."),
+            OpenApiParameter("buckets", OpenApiTypes.INT, description="The number of buckets, approximately; 200 when absent, at most 2000."),
         ],
         responses={200: schema_of(AnswerCounts)},
     )

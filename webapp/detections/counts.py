@@ -33,7 +33,7 @@ GROUP BY 1, 2, 3
 # PostgreSQL writes the hundred thousand pairs of a day in a fraction of the time that Python
 # takes to read and write them.
 _AS_JSON = """
-SELECT query_id, kind, '[' || string_agg('[' || place || ',' || found || ']', ',') || ']' FROM ({rows}) AS stretches
+SELECT query_id, kind, '[' || string_agg('[' || place || ',' || found || ']', ',') || ']' FROM ({rows}) AS buckets
 GROUP BY 1, 2 ORDER BY 1, 2
 """
 

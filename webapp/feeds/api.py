@@ -100,7 +100,7 @@ class FeedSerializer(OwnedSerializer):
     )
     damage = serializers.SerializerMethodField()
     events = serializers.SerializerMethodField()
-    failing_connectors = serializers.SerializerMethodField(help_text="The names of its connectors that keep failing.")
+    failing_connectors = serializers.SerializerMethodField(help_text="The names of its connectors that keep failing or do not run.")
 
     class Meta:
         model = Feed

@@ -75,7 +75,8 @@ def feed_event_add(feed: Feed, kind: JobEvent.Kind | str, text: Message) -> None
 class FeedStatus(TypedDict):
     """How far a feed is processed; `job`: the state of its job; `rate`: rows a second;
     `catching_up`: `{"queries", "done", "to"}`, or empty; `stalled_at`: since when rows wait
-    and nothing is processed; `failing_connectors`: the names of those that keep failing.
+    and nothing is processed; `failing_connectors`: the names of those that keep failing
+    or do not run.
     """
 
     watermark: int | None

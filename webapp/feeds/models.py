@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import uuid
+from datetime import timedelta
 
 from django.contrib.postgres.fields import ArrayField
 from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from engine.model.feed import Crs, TimeUnit
@@ -26,6 +28,8 @@ TAG_FORM = re.compile(r"^[^\x00-\x1f\x7f,]+\Z")
 TAG = RegexValidator(TAG_FORM, "A tag has no commas and no control characters.")
 TAG_LENGTH = 50
 MOST_TAGS = 50
+SILENT = timedelta(seconds=20)
+"""An enabled connector whose process has not reported for this long has no process."""
 
 
 class Feed(Owned):
@@ -163,8 +167,10 @@ class ConnectorQuerySet(models.QuerySet["Connector"]):
         return self.filter(feed__in=Feed.objects.visible_to(user))
 
     def failing(self) -> ConnectorQuerySet:
-        """Those that keep failing."""
-        return self.filter(enabled=True).exclude(failing_since=None)
+        """Those that keep failing, and those whose process does not run."""
+        silent = models.Q(reported_at__lt=timezone.now() - SILENT)
+        reported = self.annotate(reported_at=Coalesce("seen_at", "created_at"))
+        return reported.filter(silent | ~models.Q(failing_since=None), enabled=True)
 
     def with_editable(self, user: AnyUser) -> ConnectorQuerySet:
         return self.annotate(editable=models.Exists(Feed.objects.editable_by(user).filter(pk=models.OuterRef("feed"))))
@@ -216,6 +222,10 @@ class Connector(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} of {self.feed.name}"
+
+    @property
+    def is_silent(self) -> bool:
+        return self.enabled and timezone.now() - (self.seen_at or self.created_at) > SILENT
 
 
 class IngestCounter(models.Model):

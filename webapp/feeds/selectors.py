@@ -79,7 +79,7 @@ class FeedHeadRow(TypedDict):
 
 
 def failing_connectors(feed: Feed) -> list[str]:
-    """The names of the feed's connectors that keep failing."""
+    """The names of the feed's connectors that keep failing or do not run."""
     return list(Connector.objects.failing().filter(feed=feed).order_by("name").values_list("name", flat=True))
 
 

@@ -23,6 +23,7 @@ from webapp.platform.java import JavaError, spark_environment
 from webapp.platform.postgres import READER, EmbeddedPostgres, PostgresError
 from webapp.platform.processes import Process, ProcessManager, StartError
 from webapp.platform.redis import EmbeddedRedis, RedisError
+from webapp.platform.web_server import web_command
 
 LOGIN = "analyst"
 PLAYERS = ("city", "strait", "plaza", "ocean", "warehouse")
@@ -118,9 +119,7 @@ def processes(var: Path, port: int, *, feeds: bool) -> Iterator[Process]:
 
 
 def web(name: str, port: int) -> Process:
-    """A web server on loopback. A slow handshake must not make browsers retry."""
-    daphne = (sys.executable, "-m", "daphne", "-b", "127.0.0.1", "-p", str(port), "--websocket_connect_timeout", "20")
-    return Process(name, (*daphne, "webapp.config.asgi:application"))
+    return Process(name, web_command(port))
 
 
 @contextmanager

@@ -1,5 +1,5 @@
 """Endpoints of the rule editor beside `queries/check`: the gallery of templates, and a program
-tried on a stretch of history."""
+tried on a period of history."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class FilledSerializer(OfFeedSerializer):
 
 
 class SandboxSerializer(SpecificationSerializer):
-    """A program, over which stretch of the log, and for whom: `from` to `to` in the feed's
+    """A program, over which period of the log, and for whom: `from` to `to` in the feed's
     unit, or the last `minutes`."""
 
     minutes = serializers.FloatField(min_value=0.1, max_value=24 * 60, default=10)
@@ -88,7 +88,7 @@ class GalleryView(APIView):
 
 
 class SandboxView(APIView):
-    """A rule program over a stretch of history: every fluent, inner ones too, with the rule that
+    """A rule program over a period of history: every fluent, inner ones too, with the rule that
     made each edge; nothing is stored."""
 
     throttle_action = "preview"

@@ -1,4 +1,4 @@
-"""How many were in a region over a stretch of time: computed from the log, in a
+"""How many were in a region over a period: computed from the log, in a
 process that can be killed.
 
 `run` is what that process does (`webapp/cage/child.py`), within the limits of a preview; it loads
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 STEPS = 5_000
 """At most this many steps are shown, the newest."""
 LEAST_BEFORE = 600_000
-"""In the feed's unit: reports are read at least from this long before the stretch, to know who
+"""In the feed's unit: reports are read at least from this long before the period, to know who
 was inside at its beginning."""
 
 
@@ -35,8 +35,8 @@ def occupancy_course(*, log_root: str, feed: dict[str, Any], specification: Any,
         __name__,
         request,
         seconds=SECONDS,
-        too_long=Message("It took more than {seconds} seconds to count: choose a shorter stretch.", seconds=f"{SECONDS:g}"),
-        broke_off=Message("Counting needs too much memory: choose a shorter stretch."),
+        too_long=Message("It took more than {seconds} seconds to count: choose a shorter period.", seconds=f"{SECONDS:g}"),
+        broke_off=Message("Counting needs too much memory: choose a shorter period."),
     )
     return cast("OccupancyCourse", answer)
 
@@ -59,6 +59,6 @@ def run(request: Mapping[str, Any], data: bytes = b"") -> dict[str, Any]:
     before = max(specification.stale or 0, LEAST_BEFORE)
     batch = accepted_rows(log, feed, begin - before, end + 1, None)
     steps = course(specification, feed, batch, end)
-    # The step before the stretch says how many there were at its beginning.
+    # The step before the period says how many there were at its beginning.
     first = max((i for i, (t, _) in enumerate(steps) if t <= begin), default=0)
     return {"from": begin, "to": end, "rows": len(batch), "steps": steps[first:][-STEPS:]}

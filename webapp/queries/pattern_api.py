@@ -95,7 +95,7 @@ def _course(feed: Feed, ready: Mapping[str, Any], *, begin: int | None = None, e
 
 
 class CourseParameters(serializers.Serializer[Any]):
-    """The stretch that is asked for, in the feed's unit."""
+    """The period that is asked for, in the feed's unit."""
 
     def get_fields(self) -> dict[str, Any]:
         # `from` is no name in Python.

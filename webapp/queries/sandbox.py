@@ -1,4 +1,4 @@
-"""A rule program tried on a stretch of a feed's history, in a separate process that can be killed.
+"""A rule program tried on a period of a feed's history, in a separate process that can be killed.
 
 `run` is what that process does (`webapp/cage/child.py`); it loads neither Django nor a database.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SECONDS = 60.0
 """Twice a preview's: on a busy machine users rather wait."""
 INTERVALS = 8_000
-"""Shown at most, over all lanes; of a stretch that holds more, those of a few entities are."""
+"""Shown at most, over all lanes; of a period that holds more, those of a few entities are."""
 FEW = (60, 20, 6)
 """The numbers of entities to try, in this order, when all entities have too many intervals."""
 EVENTS = 10
@@ -30,8 +30,8 @@ REASONS = 8
 TOO_LONG, TOO_MUCH = 3, 4
 """Exit statuses of the process: more rows, or more intervals, than it may take."""
 FAILURES = {
-    TOO_LONG: Message("The stretch holds more than {most:,} events: choose a shorter one.", most=ROWS),
-    TOO_MUCH: Message("Even a few entities have too many intervals: choose a shorter stretch, or name the entities to look at."),
+    TOO_LONG: Message("The period holds more than {most:,} events: choose a shorter one.", most=ROWS),
+    TOO_MUCH: Message("Even a few entities have too many intervals: choose a shorter period, or name the entities to look at."),
 }
 
 
@@ -46,10 +46,10 @@ def sandbox(
     entities: Sequence[str] = (),
     above: Mapping[str, Any] | None = None,
 ) -> Sandbox:
-    """Every fluent and event of a checked, frozen rule program over a stretch of the log,
+    """Every fluent and event of a checked, frozen rule program over a period of the log,
     with the rules of its edges.
 
-    The stretch is [from_t, to_t], both closed, in the feed's unit. It ends with the log's newest
+    The period is [from_t, to_t], both closed, in the feed's unit. It ends with the log's newest
     moment where `to_t` is None or later, and is `span` long where `from_t` is None. `entities`:
     only what speaks of one of them; empty for all. `above`: as in `preview`.
 
@@ -62,8 +62,8 @@ def sandbox(
         __name__,
         request,
         seconds=SECONDS,
-        too_long=Message("The rules took more than {seconds} seconds: choose a shorter stretch.", seconds=f"{SECONDS:g}"),
-        broke_off=Message("The rules needed too much memory or failed: choose a shorter stretch."),
+        too_long=Message("The rules took more than {seconds} seconds: choose a shorter period.", seconds=f"{SECONDS:g}"),
+        broke_off=Message("The rules needed too much memory or failed: choose a shorter period."),
         failures=FAILURES,
     )
     return cast("Sandbox", {**answer, "seconds": round(time.monotonic() - started, 2)})

@@ -16,7 +16,7 @@ class PreviewedAnswer(AnswerFields):
 
 
 class Preview(TimeRangeRead):
-    """What a query would have found: the newest of `total` answers. `truncated`: the stretch has
+    """What a query would have found: the newest of `total` answers. `truncated`: the period has
     more rows than a preview reads."""
 
     rows: int
@@ -41,7 +41,7 @@ class SandboxCause(TypedDict):
 
 
 class SandboxInterval(TypedDict):
-    """Half-open; `end` null: it holds at the end of the stretch. Of an event `start` is `end`."""
+    """Half-open; `end` null: it holds at the end of the period. Of an event `start` is `end`."""
 
     start: int
     end: int | None
@@ -63,11 +63,11 @@ class SandboxLane(TypedDict):
 
 
 class Sandbox(TimeRangeRead):
-    """A program over a stretch of history. `entities`: those that the lanes are
+    """A program over a period of history. `entities`: those that the lanes are
     restricted to; null: all.
 
-    `absent`: inputs that the program names and no row of the stretch is; if there are any, `events`
-    has the events of the stretch, frequent ones first.
+    `absent`: inputs that the program names and no row of the period is; if there are any, `events`
+    has the events of the period, frequent ones first.
     """
 
     rows: int

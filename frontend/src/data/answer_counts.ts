@@ -5,7 +5,7 @@
 
 import { endOf } from "../lib/families";
 import { dictionary, list, number, record } from "../lib/parse";
-import type { Stretch } from "./coverage";
+import type { Period } from "./coverage";
 
 const answer = record({ from: number, to: number, width: number, counts: dictionary(dictionary(list(list(number)))) });
 
@@ -43,7 +43,7 @@ export function answerCounts(value: unknown): AnswerCounts {
  * `gaps` widened to whole bins: answers that begin in them are counted, all
  * others are loaded one by one.
  */
-export function countedStretches({ from, width }: AnswerCounts, gaps: readonly Stretch[]): Stretch[] {
+export function countedPeriods({ from, width }: AnswerCounts, gaps: readonly Period[]): Period[] {
   return gaps.map(([a, b]) => [from + Math.floor((a - from) / width) * width, from + Math.ceil((b - from) / width) * width]);
 }
 
@@ -51,7 +51,7 @@ export function countedStretches({ from, width }: AnswerCounts, gaps: readonly S
 export function countWithin(
   { from, width, byQuery }: AnswerCounts,
   query: string,
-  gaps: readonly Stretch[],
+  gaps: readonly Period[],
   t0: number,
   t1: number,
 ): number {

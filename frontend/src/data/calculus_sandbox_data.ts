@@ -3,7 +3,7 @@
  * are shown, and their layout. Pure.
  */
 
-import type { Answer } from "./stretch";
+import type { Answer } from "./period";
 import { boolean, integer, list, nullable, number, oneOf, otherwise, record, string } from "../lib/parse";
 
 const edge = nullable(record({ rule: integer, because: otherwise(list(string), []) }));
@@ -99,7 +99,7 @@ export function intervalAt(one: Lane, t: number, reach: number): SandboxInterval
   return best;
 }
 
-/** The lane of an answer and the interval to explain; null when the stretch does not contain it. */
+/** The lane of an answer and the interval to explain; null when the period does not contain it. */
 export function answered(lanes: readonly Lane[], { what, args, at }: Answer): { lane: Lane; interval: SandboxInterval } | null {
   const own = lanes.filter((one) => one.fluent === what && args.every((arg) => one.args.includes(arg)));
   const lane = own.find((one) => one.intervals.some(({ start, end }) => start === at || end === at)) ?? own[0];

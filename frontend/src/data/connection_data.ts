@@ -26,7 +26,7 @@ export interface Known {
   restMs: number | null;
   /** Rows wait, and have for a while. */
   isStalled: boolean;
-  /** A connector of the feed keeps failing. */
+  /** A connector of the feed keeps failing or does not run. */
   isFailing: boolean;
 }
 
@@ -77,10 +77,10 @@ export const UNCONNECTED: Record<"connecting" | "reconnecting" | "refused", Word
   refused: { text: t("Logged out"), title: t("Log in again to continue") },
 };
 
-/** Connectors that keep failing, in the page's bar, and what that means. */
+/** Connectors that keep failing or do not run, in the page's bar, and what that means. */
 export const failingWords = (names: readonly string[]): Words => ({
   text: tn("Connector fails", "{count} connectors fail", names.length),
-  title: t("Rows or answers may be missing, because connectors keep failing: {names}. See Feeds.", { names: names.join(", ") }),
+  title: t("Rows or answers may be missing, because connectors do not work: {names}. See Feeds.", { names: names.join(", ") }),
 });
 
 export const silentText = (silentMs: number): string => t("No news for {silentMs}", { silentMs: formatRough(silentMs) });

@@ -65,11 +65,11 @@ export const STATES: Record<string, [string, string]> = {
   stopped: [t("Stopped"), ""],
 };
 
-/** A feed's connectors that keep failing. */
+/** A feed's connectors that keep failing or do not run. */
 export const failingSentence = (names: readonly string[]): string =>
   tn(
-    "The connector {names} keeps failing: open Connectors to see why.",
-    "The connectors {names} keep failing: open Connectors to see why.",
+    "The connector {names} does not work: open Connectors to see why.",
+    "The connectors {names} do not work: open Connectors to see why.",
     names.length,
     { names: names.join(", ") },
   );

@@ -1,9 +1,9 @@
-/** The stretches of time that are completely loaded: disjoint, sorted, half-open. Pure. */
+/** The periods that are completely loaded: disjoint, sorted, half-open. Pure. */
 
-export type Stretch = readonly [from: number, to: number];
+export type Period = readonly [from: number, to: number];
 
 export class Coverage {
-  private known: Stretch[] = [];
+  private known: Period[] = [];
 
   clear(): void {
     this.known = [];
@@ -18,8 +18,8 @@ export class Coverage {
   }
 
   /** The parts of [from, to) that are not loaded. */
-  gaps(from: number, to: number): Stretch[] {
-    const found: Stretch[] = [];
+  gaps(from: number, to: number): Period[] {
+    const found: Period[] = [];
     let at = from;
     for (const [a, b] of this.known) {
       if (b <= at) continue;

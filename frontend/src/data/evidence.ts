@@ -62,7 +62,7 @@ export function closestNotes(rows: readonly Pick<Detection, "kind" | "value" | "
 }
 
 /**
- * The stretch of time that contains an answer and all its events: a witness may be long
+ * The period that contains an answer and all its events: a witness may be long
  * before the answer begins.
  */
 export function reach(start: number, end: number, rows: readonly Pick<Detection, "evidence">[]): [number, number] {

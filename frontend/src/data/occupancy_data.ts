@@ -103,7 +103,7 @@ export function steppedPath(levels: readonly Level[], most: number, width: numbe
 }
 
 /**
- * The extreme count of the stretch as text: the greatest if the query waits for many, the
+ * The extreme count of the period as text: the greatest if the query waits for many, the
  * least if it waits for few.
  */
 export function extremeWords(levels: readonly Level[], { counting }: Pick<OccupancyEntries, "counting">): string {

@@ -334,7 +334,7 @@ export type FeedStatus = Feed & {
   editable: boolean;
   damage: string | null;
   events: Happened[];
-  /** The names of connectors that keep failing. */
+  /** The names of connectors that keep failing or do not run. */
   failing_connectors: string[];
   ahead: number | null;
   retention_hours: number;

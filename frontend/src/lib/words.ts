@@ -6,7 +6,7 @@ import { language, t } from "./texts";
 import type { Severity } from "./shapes";
 
 export function kindName(kind: string): string {
-  // For a stay: the stretch between entering and leaving.
+  // For a stay: the period between entering and leaving.
   if (kind === "stay") return t("Inside");
   const known = kindOf(kind);
   if (known !== undefined) return known.name;

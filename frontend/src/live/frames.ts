@@ -43,7 +43,7 @@ export interface StatusFrame {
   /** When the newest rows were processed, by the wall clock; null before any. */
   updated_at: number | null;
   stalled_at: number | null;
-  /** The names of connectors of the feed that keep failing. */
+  /** The names of connectors of the feed that keep failing or do not run. */
   failing_connectors: string[];
 }
 export interface ResyncFrame {

@@ -16,7 +16,7 @@ const MARGIN = { ms: 120_000, ticks: 3_000 };
 const ABOVE_NAME = L.point(0, -16);
 
 /** An answer of `query` with its `specification`. */
-export interface CountedStretch {
+export interface CountedPeriod {
   query: string;
   specification: Record<string, unknown> | undefined;
   geometries: readonly Geometry[];
@@ -46,14 +46,14 @@ export class CountOnMap {
   /**
    * Removes the line for answers of other families. The old line stays until the new one is loaded.
    */
-  async show({ query, specification, geometries, start, end }: CountedStretch, signal: AbortSignal): Promise<void> {
+  async show({ query, specification, geometries, start, end }: CountedPeriod, signal: AbortSignal): Promise<void> {
     const { feed, zone, feedMap } = this;
     if (specification === undefined || familyOf(specification["family"])?.detail !== "count") return;
     const box = boundsOf(geometries, feed.crs === "geographic");
     const margin = MARGIN[feed.time];
-    const stretch = { from: Math.round(start - margin), to: Math.round(end + margin) };
+    const period = { from: Math.round(start - margin), to: Math.round(end + margin) };
     // This is optional: the answer is shown without it, too.
-    const counted = await get(address(`queries/${query}/occupancy`, stretch), countedAnswer, signal).catch(() => null);
+    const counted = await get(address(`queries/${query}/occupancy`, period), countedAnswer, signal).catch(() => null);
     if (box === null || counted === null || signal.aborted) return;
     const picture = countLine(counted, { feed, zone, asked: fromDocument(specification, feed) });
     if (picture === null) return;

@@ -15,7 +15,7 @@ export class DeskConnectionView {
   private heardAt = performance.now();
   /** Feeds whose job does not run: nothing opens alerts of theirs. */
   private readonly down = new Set<string>();
-  /** The names of connectors that keep failing, by feed. */
+  /** The names of connectors that keep failing or do not run, by feed. */
   private readonly failing = new Map<string, readonly string[]>();
 
   /** `isWatching`: the socket follows a feed, of which the server sends the status every second. */

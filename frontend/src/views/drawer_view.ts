@@ -5,7 +5,7 @@ import { post } from "../lib/api";
 import { alert as alertParser, type Alert, type Detection, type Feed, type QueryRow, type QueryVersion } from "../lib/shapes";
 import { orderedEvidence } from "../data/evidence";
 import type { Interval } from "../data/interval";
-import { stretchesOf, tryAddress } from "../data/stretch";
+import { periodsOf, tryAddress } from "../data/period";
 import { button, h, icon, iconButton, linkButton, replace } from "../lib/dom";
 import { queryColour } from "../lib/colours";
 import { formatAgo, formatMoment, formatSpan, parseDuration, zoneName, type TimeUnit, type Zone } from "../lib/time";
@@ -232,7 +232,7 @@ const BEHIND = {
 } as const;
 
 /**
- * Links to the rules, tried on the stretch that led to the answer; null for other families, whose
+ * Links to the rules, tried on the period that led to the answer; null for other families, whose
  * answers list their events.
  */
 export function rulesBehind(
@@ -247,10 +247,10 @@ export function rulesBehind(
   return h(
     "div",
     { class: "row row-wrap rules-behind" },
-    ...stretchesOf(answer, memory, unit).map(({ about, at, stretch }) =>
+    ...periodsOf(answer, memory, unit).map(({ about, at, period }) =>
       linkButton(
         BEHIND[about],
-        tryAddress(query, stretch, { what: answer.kind, args: answer.entities, at }, version),
+        tryAddress(query, period, { what: answer.kind, args: answer.entities, at }, version),
         "layers",
         "button-sm",
       ),

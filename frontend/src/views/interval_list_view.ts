@@ -35,7 +35,7 @@ export class IntervalListView {
         this.element,
         empty(
           "history",
-          t("Nothing in this stretch of time"),
+          t("Nothing in this period"),
           t("Widen the time window, show more queries, or wait: answers appear here as they are found."),
         ),
       );

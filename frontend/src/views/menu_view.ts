@@ -10,7 +10,8 @@ export interface MenuItem {
   onPick: () => void;
 }
 
-export function attachMenu(opener: HTMLButtonElement, items: () => MenuItem[]): void {
+/** Returns what shows other items in a menu that is open. */
+export function attachMenu(opener: HTMLButtonElement, items: () => MenuItem[]): () => void {
   opener.setAttribute("aria-haspopup", "menu");
   opener.setAttribute("aria-expanded", "false");
   let menu: HTMLElement | null = null;
@@ -74,4 +75,9 @@ export function attachMenu(opener: HTMLButtonElement, items: () => MenuItem[]): 
     (buttons.find((one) => one.getAttribute("aria-current") === "true") ?? buttons[0])?.focus();
   };
   opener.addEventListener("click", () => (menu === null ? open() : close()));
+  return () => {
+    if (menu === null) return;
+    close();
+    open();
+  };
 }

@@ -6,7 +6,7 @@
 import { marksOf, numbersText, type EvidencePoint } from "../data/evidence";
 import type { Interval } from "../data/interval";
 import type { AnswerCounts } from "../data/answer_counts";
-import type { Coverage, Stretch } from "../data/coverage";
+import type { Coverage, Period } from "../data/coverage";
 import type { QueryIntervals } from "../data/intervals_data";
 import { density, merge, type TimelineRow } from "../data/timeline_rows";
 import { kindOf } from "../lib/families";
@@ -45,7 +45,7 @@ export interface Scene {
 }
 
 /**
- * The stretches with loaded answers, the counts elsewhere, and the totals in the window by query.
+ * The periods with loaded answers, the counts elsewhere, and the totals in the window by query.
  */
 export interface Counted {
   counts: AnswerCounts | null;
@@ -121,7 +121,7 @@ function unknown(
   row: TimelineRow,
   y: number,
   colour: string,
-  [from, to]: Stretch,
+  [from, to]: Period,
 ): void {
   const scale = (scene.width - scene.gutter) / (scene.t1 - scene.t0);
   const at = (t: number): number => scene.gutter + (t - scene.t0) * scale;

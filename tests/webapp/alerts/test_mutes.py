@@ -140,6 +140,19 @@ def test_a_repeating_window_mutes_while_it_is_open_and_moves_on(query: Query, pe
     assert timedelta(days=1) - HOUR <= mute.window_from - now - HOUR <= timedelta(days=1) + HOUR
 
 
+def test_windows_without_a_pause_between_them_are_one(query: Query, people: SimpleNamespace) -> None:
+    now = timezone.now()
+    record(query, crossing(query, "in", "a", 10))
+    days = {"starts_at": now, "until": now + 24 * HOUR, "rule": "FREQ=DAILY;COUNT=2"}
+    mute = mute_create(owner=people.owner, feed=query.feed, query=query, reason="Weekend", **days)
+    assert muted() == ["a"] and mutes_turn(now + 25 * HOUR) == 1
+    assert muted() == ["a"], "it does not come back between two days"
+    assert not Alert.objects.filter(planned_at=None, mute=None).exists()
+    assert mutes_turn(now + 49 * HOUR) == 1 and muted() == []
+    mute.refresh_from_db()
+    assert mute.ended_at is not None
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

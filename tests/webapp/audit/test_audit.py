@@ -346,7 +346,8 @@ def test_entries_can_be_filtered(people: SimpleNamespace, feed: Any, query: Any,
 
     assert found("action=query.&outcome=refused") == ["query.retrieve"]
     assert found(f"object_type=query&object_id={query.pk}") == ["query.change", "query.retrieve", "query.create"]
-    assert found("actor=stranger&address=192.0.2.1&action=query") == ["query.retrieve"]
+    assert found("actor=stranger&address=192.0.2.1&action=query") == found("actor=stra&action=query") == ["query.retrieve"]
+    assert found("actor=ranger&action=query") == []
     assert found("from=2001-01-01T00:00:00Z&to=2001-01-02T00:00:00Z") == []
     for wrong in ("address=abc", "from=yesterday", "outcome=good", "actor=%00"):
         assert root.get(f"/api/v1/audit/?{wrong}").status_code == 400, wrong

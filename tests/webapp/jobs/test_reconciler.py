@@ -75,6 +75,10 @@ def running_job() -> Job:
     """The job, started and with heartbeats."""
     reconcile(owner="a")
     job = the_job()
+    give_up = time.monotonic() + 10
+    while alive() != [job.pid] and time.monotonic() < give_up:
+        # For a moment a new program has no environment that could be read.
+        time.sleep(0.01)
     services.job_claim(name="main", epoch=job.epoch, pid=job.pid, pgid=job.pid, pid_started=0.0, host=processes.hostname())
     services.job_ready(job_id=job.pk, epoch=job.epoch, seconds=1)
     return the_job()

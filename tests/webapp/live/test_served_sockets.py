@@ -29,6 +29,7 @@ from tests.webapp.live.pages import session_of
 from webapp.platform.folders import ROOT, next_free_port
 from webapp.platform.health import healthy
 from webapp.platform.postgres import with_database
+from webapp.platform.web_server import web_command
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
 
@@ -57,13 +58,13 @@ class Served:
             "VEDETTE_VAR": str(folder),
         }
         self.children = [
-            self._start("-m", "daphne", "-b", "127.0.0.1", "-p", str(self.port), "webapp.config.asgi:application", name="web"),
-            self._start("manage.py", "publish", name="publisher"),
+            self._start(*web_command(self.port), name="web"),
+            self._start(sys.executable, "manage.py", "publish", name="publisher"),
         ]
 
     def _start(self, *command: str, name: str) -> subprocess.Popen[bytes]:
         with (self.folder / f"{name}.log").open("ab") as log:
-            return subprocess.Popen([sys.executable, *command], cwd=ROOT, env=self.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            return subprocess.Popen(command, cwd=ROOT, env=self.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def wait(self) -> None:
         give_up = time.monotonic() + 60

@@ -62,7 +62,7 @@ def test_a_sandbox_of_an_unbounded_program_ends_with_a_remedy(
 ) -> None:
     received(feed, crowd(400, 20))
     answer = ask(client_of(people.owner), "sandbox", PAIRS)
-    assert answer.status_code == 503 and "choose a shorter stretch" in answer.json()["faults"][0]["message"]
+    assert answer.status_code == 503 and "choose a shorter period" in answer.json()["faults"][0]["message"]
 
 
 def test_a_long_program_is_checked_like_a_short_one(people: SimpleNamespace, feed: Any, client_of: Any) -> None:

@@ -105,8 +105,8 @@ def test_any_span_of_the_history_can_be_requested(
     received(feed, [*PARKING, *({**row, "t": row["t"] + day} for row in PARKING)])
     client = client_of(people.viewer)
 
-    def parked(**stretch: Any) -> tuple[Any, ...]:
-        found = ask(client, **stretch).json()
+    def parked(**period: Any) -> tuple[Any, ...]:
+        found = ask(client, **period).json()
         lanes = [lane for lane in found["lanes"] if lane["fluent"] == "parked"]
         return found["from"], found["to"], found["rows"], [(one["start"], one["end"]) for lane in lanes for one in lane["intervals"]]
 
@@ -168,7 +168,7 @@ def test_a_program_that_takes_too_long_is_ended_with_the_reason(
 ) -> None:
     monkeypatch.setattr(sandboxes, "SECONDS", 0.002)
     answer = ask(client_of(people.owner))
-    assert answer.status_code == 503 and "shorter stretch" in answer.json()["faults"][0]["message"]
+    assert answer.status_code == 503 and "shorter period" in answer.json()["faults"][0]["message"]
 
 
 @pytest.mark.usefixtures("region")

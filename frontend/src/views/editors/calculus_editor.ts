@@ -3,7 +3,7 @@
 import "../../styles/calculus.css";
 import { faultInForm, fromCalculus, outputsOf, toCalculus, withInputs, type CalculusEntries } from "../../data/calculus_document_data";
 import { namesOf, placed, quoted } from "../../data/calculus_program_data";
-import { wishOf } from "../../data/stretch";
+import { trialRequestOf } from "../../data/period";
 import type { Fault } from "../../lib/api";
 import { button, h, icon, replace } from "../../lib/dom";
 import { asGeometry, isReference } from "../../lib/regions";
@@ -82,8 +82,8 @@ class CalculusEditor implements FamilyEditor {
     );
     this.showTimes();
     this.show();
-    const wish = wishOf(location.search);
-    if (wish !== null) this.sandbox.grant(wish);
+    const request = trialRequestOf(location.search);
+    if (request !== null) this.sandbox.tryRequested(request);
   }
 
   specification(): Record<string, unknown> {

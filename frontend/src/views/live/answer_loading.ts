@@ -3,7 +3,7 @@
  * past, and retracted ones.
  */
 
-import { answerCounts, countedStretches, countWithin, type AnswerCounts } from "../../data/answer_counts";
+import { answerCounts, countedPeriods, countWithin, type AnswerCounts } from "../../data/answer_counts";
 import { Coverage } from "../../data/coverage";
 import type { Interval } from "../../data/interval";
 import { get, getAll, getFirst, page, query as address } from "../../lib/api";
@@ -12,7 +12,7 @@ import { detection, type Detection } from "../../lib/shapes";
 
 /** Up to this many answers of a window are fetched one by one. */
 const MOST_SINGLE = 10_000;
-const COUNT_STRETCHES = 400;
+const COUNT_BUCKETS = 400;
 /** While a window is being dragged or zoomed nothing is requested. */
 const FILL_WAIT_MS = 150;
 /** How many answers are fetched for a step to the next one, and for how many selected entities. */
@@ -27,13 +27,13 @@ export interface AnswerLoadingHandlers {
   present: () => number;
   onAnswer: (row: Detection) => void;
   onRetracted: (row: Detection) => void;
-  /** Other counts or more loaded stretches have to be drawn. */
+  /** Other counts or more loaded periods have to be drawn. */
   onChange: () => void;
   onFault: (error: unknown) => void;
 }
 
 export class AnswerLoading {
-  /** The stretches of time whose answers are loaded one by one. */
+  /** The periods whose answers are loaded one by one. */
   readonly coverage = new Coverage();
   /** Counts of answers elsewhere. */
   counts: AnswerCounts | null = null;
@@ -80,7 +80,7 @@ export class AnswerLoading {
     const gaps = this.coverage.gaps(from, to);
     if (gaps.length === 0) return;
     const counts = answerCounts(
-      await get(address("detections/counts", { feed: this.feed, from, to, buckets: COUNT_STRETCHES }), (value) => value, signal),
+      await get(address("detections/counts", { feed: this.feed, from, to, buckets: COUNT_BUCKETS }), (value) => value, signal),
     );
     this.counts = counts;
     this.handlers.onChange();
@@ -165,7 +165,7 @@ export class AnswerLoading {
   counted(t0: number, t1: number): CountedAnswers {
     const { counts } = this;
     const unknown = this.coverage.gaps(t0, t1);
-    const gaps = counts === null ? unknown : countedStretches(counts, unknown);
+    const gaps = counts === null ? unknown : countedPeriods(counts, unknown);
     return {
       of: (query) => (counts === null ? 0 : countWithin(counts, query, gaps, t0, t1)),
       has: (start) => gaps.some(([a, b]) => a <= start && start < b),

@@ -35,7 +35,7 @@ export class ConnectionView {
   private rowsAt: number | null | undefined;
   /** Since when rows wait unprocessed. */
   private stalledAt: number | null = null;
-  /** The names of connectors that keep failing. */
+  /** The names of connectors that keep failing or do not run. */
   private failing: readonly string[] = [];
   private heardAt = performance.now();
   private connection: ConnectionState = "connecting";

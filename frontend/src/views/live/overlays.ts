@@ -30,6 +30,7 @@ export class Overlays {
   readonly button = iconButton(t("Map layers"), "layers");
   private readonly all: Shown[] = [];
   private readonly renderer = L.canvas({ pane: "overlays" });
+  private readonly refreshMenu: () => void;
   private readonly picker = h("input", { type: "file", accept: ".geojson,.json", hidden: true, "aria-label": t("Overlay file") });
 
   constructor(
@@ -37,7 +38,7 @@ export class Overlays {
     private readonly feedMap: FeedMap,
     private readonly more: () => MenuItem[],
   ) {
-    attachMenu(this.button, () => this.items());
+    this.refreshMenu = attachMenu(this.button, () => this.items());
     feedMap.map.getContainer().append(this.picker);
     this.picker.addEventListener("change", () => void this.take(this.picker.files?.[0] ?? null));
     acceptFiles(feedMap.map.getContainer(), (files) => void this.takeAll(files));
@@ -51,15 +52,19 @@ export class Overlays {
 
   private async load(): Promise<void> {
     const hidden = hiddenOverlays();
-    for (const { id, name } of await get(this.address, list(overlay))) {
-      const shown: Shown = { name, id, collection: null, layer: null };
-      this.all.push(shown);
-      if (!hidden.has(`${this.feed.name}/${name}`)) await this.show(shown);
-    }
+    const stored = (await get(this.address, list(overlay))).map(({ id, name }): Shown => ({ name, id, collection: null, layer: null }));
+    this.all.push(...stored);
+    this.refreshMenu();
+    const shown = stored.filter((one) => !hidden.has(`${this.feed.name}/${one.name}`));
+    // One that cannot be loaded does not keep the others away.
+    await Promise.all(shown.map((one) => this.show(one).catch(fail)));
+    this.refreshMenu();
   }
 
   private async show(one: Shown): Promise<void> {
     one.collection ??= (await get(`${this.address}${one.id!}/`, anything)) as GeoJSON.FeatureCollection;
+    // Chosen in the menu while it was loaded.
+    if (one.layer !== null) return;
     const { near } = this.feedMap;
     one.layer = L.geoJSON(one.collection, {
       pane: "overlays",

@@ -12,7 +12,7 @@ import { Latest } from "../../lib/latest";
 import { formatClock } from "../../lib/time";
 import { around } from "../../lib/regions";
 import { fetchTracks } from "../answer_tracks";
-import { CountOnMap, type CountedStretch } from "../count_on_map";
+import { CountOnMap, type CountedPeriod } from "../count_on_map";
 import { boundsOf, type FeedMap } from "../map_view";
 import { fail } from "../shell_view";
 import type { DrawnTrack } from "../track_layer";
@@ -106,7 +106,7 @@ export class LiveTracks {
     this.mustGo = false;
   }
 
-  private counted({ query, start }: Interval, end: number): CountedStretch {
+  private counted({ query, start }: Interval, end: number): CountedPeriod {
     return { query, specification: this.model.query(query)?.specification, geometries: this.model.geometriesOf(query), start, end };
   }
 

@@ -3,7 +3,7 @@
  * time, or to save it again.
  */
 
-import { wishOf } from "../../data/stretch";
+import { trialRequestOf } from "../../data/period";
 import { get } from "../../lib/api";
 import { versionRow } from "../../lib/answers";
 import { h, icon } from "../../lib/dom";
@@ -32,7 +32,7 @@ export async function askedVersion(stored: QueryRow | null): Promise<Earlier | n
       ? null
       : { version: found.version, specification: found.specification, isRestored: true };
   }
-  const version = wishOf(location.search)?.version ?? null;
+  const version = trialRequestOf(location.search)?.version ?? null;
   if (version === null || version === stored.version) return null;
   const found = await get(`queries/${stored.id}/versions/${version}`, queryVersion);
   return found.unchanged ? null : { version, specification: found.specification, isRestored: false };

@@ -134,12 +134,12 @@ export class PreviewView {
         answer.rows === 0
           ? empty(
               "radio",
-              t("No rows in this stretch"),
+              t("No rows in this period"),
               t("The feed received nothing that the query could look at. Look further back, or send rows first."),
             )
           : empty(
               "history",
-              t("No answer in this stretch"),
+              t("No answer in this period"),
               t("Nothing matched in these minutes. Look further back, or ask for less: wider regions, ranges or times."),
             ),
       );

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -67,6 +68,16 @@ def test_a_failing_connector_is_an_event_once_also_after_restarts_and_so_is_its_
         wait_for(lambda: Connector.objects.get().failing_since is None, "it runs again")
     assert [kind for kind, _ in events()] == ["connector_failed", "connector_runs"] and "mast of sea runs again after" in events()[1][1]
     assert feed_status(feed_id=mast.feed_id)["failing_connectors"] == []
+
+
+def test_a_connector_without_a_process_is_named_beside_its_feed(mast: Connector) -> None:
+    assert feed_status(feed_id=mast.feed_id)["failing_connectors"] == []
+    Connector.objects.update(seen_at=timezone.now() - timedelta(minutes=1))
+    assert feed_status(feed_id=mast.feed_id)["failing_connectors"] == ["mast"]
+    connector_update(connector=mast, enabled=False)
+    assert feed_status(feed_id=mast.feed_id)["failing_connectors"] == []
+    connector_update(connector=mast, enabled=True)
+    assert feed_status(feed_id=mast.feed_id)["failing_connectors"] == [], "its process is about to start"
 
 
 def test_a_quiet_stream_runs_again_when_its_connection_has_lasted(mast: Connector, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,5 @@
 /**
- * The rules tried on a stretch of history: each fluent as a lane, the rule of each edge, and the
+ * The rules tried on a period of history: each fluent as a lane, the rule of each edge, and the
  * same as a list for the keyboard.
  */
 
@@ -16,7 +16,7 @@ import {
   type SandboxAnswer,
 } from "../../../data/calculus_sandbox_data";
 import type { Feed } from "../../../lib/shapes";
-import type { Answer, Wish } from "../../../data/stretch";
+import type { Answer, TrialRequest } from "../../../data/period";
 import { ApiError, post, reason } from "../../../lib/api";
 import { onThemeChange, queryColour } from "../../../lib/colours";
 import { awaiting, button, empty, h, icon, replace } from "../../../lib/dom";
@@ -26,7 +26,7 @@ import { readInk, type Ink } from "../../ink";
 import { HEAD_PX, LANE_PX, paintLanes, type LaneScene } from "./lane_painter";
 import type { Lines } from "./rule_editor";
 import { edgesOf, intervalList, spanText, type Current, type IntervalContext } from "./sandbox_intervals";
-import { StretchField } from "./stretch_field";
+import { PeriodField } from "./period_field";
 import { formatTenths, t, tn } from "../../../lib/texts";
 
 const MOST_GROUNDINGS = 300;
@@ -44,7 +44,7 @@ export interface SandboxOptions {
 
 export class SandboxView {
   readonly element: HTMLElement;
-  private readonly stretch: StretchField;
+  private readonly period: PeriodField;
   private readonly run = button(t("Try it"), {
     icon: "circle-play",
     kind: "button-primary",
@@ -95,19 +95,19 @@ export class SandboxView {
   private answer: SandboxAnswer | null = null;
   private lanes: Lane[] = [];
   private current: Current | null = null;
-  /** The answer to explain: only lanes of its entities are requested. */
-  private wished: Answer | null = null;
+  /** The answer to explain: only lanes of its entities are asked for. */
+  private toExplain: Answer | null = null;
   private ink: Ink | null = null;
   private isStale = false;
   private frame = 0;
 
   constructor(private readonly options: SandboxOptions) {
-    this.stretch = new StretchField(options.feed, options.zone);
+    this.period = new PeriodField(options.feed, options.zone);
     this.element = h(
       "section",
       { class: "panel calculus-sandbox", "aria-label": t("Sandbox") },
-      h("div", { class: "panel-head" }, h("h2", {}, t("Try it on past data")), this.stretch.select, this.run),
-      this.stretch.ends,
+      h("div", { class: "panel-head" }, h("h2", {}, t("Try it on past data")), this.period.select, this.run),
+      this.period.ends,
       this.tools,
       this.body,
     );
@@ -134,12 +134,12 @@ export class SandboxView {
   }
 
   /**
-   * Runs immediately, for the lanes of one entity: a busy stretch has too
+   * Runs immediately, for the lanes of one entity: a busy period has too
    * many lanes for all of them.
    */
-  grant(wish: Wish): void {
-    this.stretch.set(wish);
-    this.wished = wish.answer;
+  tryRequested(request: TrialRequest): void {
+    this.period.set(request);
+    this.toExplain = request.answer;
     void this.ask();
   }
 
@@ -167,15 +167,15 @@ export class SandboxView {
 
   private async asked(signal: AbortSignal): Promise<void> {
     const { feed, specification } = this.options;
-    const stretch = this.stretch.value();
-    if (stretch === null) {
+    const period = this.period.value();
+    if (period === null) {
       this.nowhere();
       return;
     }
     this.show(
       await post(
         "queries/sandbox",
-        { feed: feed.name, specification: specification(), ...stretch, entities: this.wished?.args ?? [] },
+        { feed: feed.name, specification: specification(), ...period, entities: this.toExplain?.args ?? [] },
         sandboxAnswer,
         signal,
       ),
@@ -206,8 +206,8 @@ export class SandboxView {
     this.tools.hidden = answer.lanes.length === 0;
     const found = groundings(answer.lanes).slice(0, MOST_GROUNDINGS);
     const isOutput = new Set(answer.lanes.filter((lane) => lane.is_output).map((lane) => JSON.stringify(lane.args)));
-    const { wished } = this;
-    const asked = wished === null ? undefined : answered(answer.lanes, wished)?.lane.args;
+    const { toExplain } = this;
+    const asked = toExplain === null ? undefined : answered(answer.lanes, toExplain)?.lane.args;
     const first =
       found.find((args) => JSON.stringify(args) === JSON.stringify(asked)) ?? found.find((args) => isOutput.has(JSON.stringify(args)));
     replace(
@@ -224,7 +224,7 @@ export class SandboxView {
    * are explained and marked.
    */
   private explain(): void {
-    const found = this.wished === null ? null : answered(this.lanes, this.wished);
+    const found = this.toExplain === null ? null : answered(this.lanes, this.toExplain);
     if (found === null) return;
     const place = this.lanes.indexOf(found.lane);
     this.look({ lane: place, interval: found.interval });
@@ -265,8 +265,8 @@ export class SandboxView {
     const restricted =
       answer.entities === null
         ? null
-        : this.wished !== null
-          ? this.only(this.wished.args)
+        : this.toExplain !== null
+          ? this.only(this.toExplain.args)
           : h(
               "p",
               { class: "small muted row" },
@@ -304,7 +304,7 @@ export class SandboxView {
 
   private only(who: readonly string[]): HTMLElement {
     const everybody = (): void => {
-      this.wished = null;
+      this.toExplain = null;
       void this.ask();
     };
     return h(
@@ -319,7 +319,7 @@ export class SandboxView {
   private nothing(answer: SandboxAnswer): HTMLElement {
     if (answer.lanes.length > 0) return empty("filter", t("No lane of that name"), t("Look for another word, or choose Everybody."));
     if (answer.rows === 0)
-      return empty("history", t("No events in this stretch"), t("The feed’s history does not reach it, or holds it no longer."));
+      return empty("history", t("No events in this period"), t("The feed’s history does not reach it, or holds it no longer."));
     return empty(
       "history",
       t("Nothing holds in this period"),
@@ -447,7 +447,7 @@ export class SandboxView {
 function absentWords({ absent, events }: SandboxAnswer): string | null {
   return absent.length === 0 || events.length === 0
     ? null
-    : t("No row of this stretch is the event {absent}. The events here are: {events}.", {
+    : t("No row of this period is the event {absent}. The events here are: {events}.", {
         absent: absent.join(", "),
         events: events.join(", "),
       });

@@ -1,12 +1,12 @@
 /**
- * Stretches of a feed's history, in its unit, on which rules are tried to explain an answer, and
+ * Periods of a feed's history, in its unit, on which rules are tried to explain an answer, and
  * their form in the page's address. Pure.
  */
 
 import { formatSpan, type TimeUnit } from "../lib/time";
 
 /** Both ends closed. */
-export interface Stretch {
+export interface Period {
   from: number;
   to: number;
 }
@@ -18,8 +18,8 @@ export interface Answer {
   at: number;
 }
 
-/** A stretch on which rules are tried at once, and the answer that is shown first. */
-export interface Wish extends Stretch {
+/** A period on which rules are tried at once, and the answer that is shown first. */
+export interface TrialRequest extends Period {
   answer: Answer | null;
   /** The query version whose rules apply; null: the newest. */
   version: number | null;
@@ -28,7 +28,7 @@ export interface Wish extends Stretch {
 /** The length of a minute on a feed of ticks, as on the server. */
 const MINUTE = { ms: 60_000, ticks: 1500 } as const;
 /**
- * The longest stretch that is tried at once: busy feeds have more rows than that in a longer
+ * The longest period that is tried at once: busy feeds have more rows than that in a longer
  * time. Ticks have no limit.
  */
 const MOST_BEFORE = { ms: 15 * MINUTE.ms, ticks: Infinity } as const;
@@ -41,26 +41,26 @@ export function minuteWords(minutes: number, unit: TimeUnit): string {
 /**
  * Where to look for the causes of an answer of rules with a window of `memory`: all of it and the
  * time before; for a long answer its beginning and its end separately. A condition with a duration
- * may not hold yet at the beginning, so that stretch lasts longer.
+ * may not hold yet at the beginning, so that period lasts longer.
  */
-export function stretchesOf(
+export function periodsOf(
   { start, end }: { start: number; end: number | null },
   memory: number | null,
   unit: TimeUnit,
-): { about: "whole" | "beginning" | "end"; at: number; stretch: Stretch }[] {
+): { about: "whole" | "beginning" | "end"; at: number; period: Period }[] {
   const before = Math.max(MINUTE[unit], Math.min(memory ?? 10 * MINUTE[unit], MOST_BEFORE[unit]));
   const after = Math.ceil(before / 10);
-  const around = (first: number, last: number): Stretch => ({ from: first - before, to: last + after });
-  if (end === null) return [{ about: "beginning", at: start, stretch: around(start, start + before) }];
-  if (end - start <= before) return [{ about: "whole", at: start, stretch: around(start, end) }];
+  const around = (first: number, last: number): Period => ({ from: first - before, to: last + after });
+  if (end === null) return [{ about: "beginning", at: start, period: around(start, start + before) }];
+  if (end - start <= before) return [{ about: "whole", at: start, period: around(start, end) }];
   return [
-    { about: "beginning", at: start, stretch: around(start, start + before) },
-    { about: "end", at: end, stretch: around(end, end) },
+    { about: "beginning", at: start, period: around(start, start + before) },
+    { about: "end", at: end, period: around(end, end) },
   ];
 }
 
-/** The address of the query's page that tries the rules of `version` on a stretch. */
-export function tryAddress(query: string, { from, to }: Stretch, { what, args, at }: Answer, version: number | null): string {
+/** The address of the query's page that tries the rules of `version` on a period. */
+export function tryAddress(query: string, { from, to }: Period, { what, args, at }: Answer, version: number | null): string {
   const search = new URLSearchParams({
     ...(version === null ? {} : { version: String(version) }),
     from: String(from),
@@ -72,7 +72,7 @@ export function tryAddress(query: string, { from, to }: Stretch, { what, args, a
   return `/queries/${query}?${search.toString()}`;
 }
 
-export function wishOf(search: string): Wish | null {
+export function trialRequestOf(search: string): TrialRequest | null {
   const asked = new URLSearchParams(search);
   const [from, to, at] = ["from", "to", "at"].map((name) => (/^-?\d+$/.test(asked.get(name) ?? "") ? Number(asked.get(name)) : NaN)) as [
     number,

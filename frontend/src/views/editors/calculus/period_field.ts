@@ -1,6 +1,6 @@
-/** Which stretch of history: the last minutes, or between two instants. */
+/** Which period of history: the last minutes, or between two instants. */
 
-import { minuteWords, type Stretch } from "../../../data/stretch";
+import { minuteWords, type Period } from "../../../data/period";
 import type { Feed } from "../../../lib/shapes";
 import { h } from "../../../lib/dom";
 import { fromWall, toWall, zoneName, type Zone } from "../../../lib/time";
@@ -9,7 +9,7 @@ import { t } from "../../../lib/texts";
 const MINUTES = [1, 5, 10, 30, 60];
 const OTHER = "other";
 
-export class StretchField {
+export class PeriodField {
   readonly select: HTMLSelectElement;
   /** Shown below the choice, while the ends are entered. */
   readonly ends: HTMLElement;
@@ -25,7 +25,7 @@ export class StretchField {
     );
     this.select = h(
       "select",
-      { class: "select select-sm", id: "sandbox-stretch", "aria-label": t("Period"), onChange: () => this.show() },
+      { class: "select select-sm", id: "sandbox-period", "aria-label": t("Period"), onChange: () => this.show() },
       ...last,
       h("option", { value: OTHER }, t("from … to …")),
     );
@@ -43,17 +43,17 @@ export class StretchField {
     );
   }
 
-  set({ from, to }: Stretch): void {
+  set({ from, to }: Period): void {
     this.select.value = OTHER;
     const isMs = this.feed.time === "ms";
-    // The fields hold whole seconds: the stretch is rounded outwards and loses nothing.
+    // The fields hold whole seconds: the period is rounded outwards and loses nothing.
     this.from.value = isMs ? toWall(from, this.zone) : String(from);
     this.to.value = isMs ? toWall(to + 999, this.zone) : String(to);
     this.show();
   }
 
   /** The parameters of the request; null if an end is missing or they are in the wrong order. */
-  value(): { minutes: number } | Stretch | null {
+  value(): { minutes: number } | Period | null {
     if (this.select.value !== OTHER) return { minutes: Number(this.select.value) };
     const [from, to] = [this.read(this.from), this.read(this.to)];
     return from === null || to === null || from >= to ? null : { from, to };

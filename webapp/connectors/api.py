@@ -19,6 +19,7 @@ from engine.sinks.live import SinkKind
 from webapp.accounts.authentication import person
 from webapp.accounts.permissions import check_may_make
 from webapp.audit.services import record
+from webapp.config.known_keys import KnownKeys
 from webapp.config.openapi import schema_of
 from webapp.config.wording import TranslatedField, translated
 from webapp.connectors import services
@@ -31,7 +32,7 @@ SILENT_S = 20.0
 NO_PROCESS = Message("The process that runs connectors (manage.py connect) does not run.")
 
 
-class ConnectorSerializer(serializers.ModelSerializer[Connector]):
+class ConnectorSerializer(KnownKeys, serializers.ModelSerializer[Connector]):
     """A connector: `settings` (without the secret ones) and `reading` for users who may change it,
     and its status for all who see the feed."""
 
@@ -70,7 +71,7 @@ def _is_silent(connector: Connector) -> bool:
     return (timezone.now() - last).total_seconds() > SILENT_S
 
 
-class TrialSerializer(serializers.Serializer[Any]):
+class TrialSerializer(KnownKeys):
     """What is to be tested, before or after it is saved."""
 
     feed = FeedNameField()

@@ -24,6 +24,7 @@ from webapp.accounts.authentication import person
 from webapp.accounts.models import ApiToken, Role, Scope, Units, User
 from webapp.accounts.selectors import me, token_list
 from webapp.accounts.services import password_change, profile_update, token_create, token_revoke
+from webapp.config.known_keys import KnownKeys, OneOf
 from webapp.config.related import BoundedListField
 from webapp.feeds.of_feed import FeedNameField
 
@@ -44,13 +45,13 @@ class MeSerializer(serializers.ModelSerializer[User]):
         fields = ("id", "name", "email", "time_zone", "units", "language", "superuser", "teams")
 
 
-class ProfileSerializer(serializers.Serializer[Any]):
+class ProfileSerializer(KnownKeys):
     """What users may change about themselves."""
 
     email = serializers.EmailField(required=False, allow_blank=True)
     time_zone = serializers.CharField(required=False)
-    units = serializers.ChoiceField(choices=Units.choices, required=False)
-    language = serializers.ChoiceField(choices=settings.LANGUAGES, required=False, allow_blank=True)
+    units = OneOf(choices=Units.choices, required=False)
+    language = OneOf(choices=settings.LANGUAGES, required=False, allow_blank=True)
 
     def validate_time_zone(self, name: str) -> str:
         if name not in available_timezones():
@@ -58,7 +59,7 @@ class ProfileSerializer(serializers.Serializer[Any]):
         return name
 
 
-class PasswordSerializer(serializers.Serializer[Any]):
+class PasswordSerializer(KnownKeys):
     """The old password and a new one."""
 
     old = serializers.CharField(max_length=200, trim_whitespace=False)
@@ -117,10 +118,10 @@ class PasswordView(APIView):
         return Response(status=204)
 
 
-class TokenSerializer(serializers.ModelSerializer[ApiToken]):
+class TokenSerializer(KnownKeys, serializers.ModelSerializer[ApiToken]):
     """A token without its secret."""
 
-    scopes = BoundedListField(child=serializers.ChoiceField(Scope.choices), allow_empty=False)
+    scopes = BoundedListField(child=OneOf(Scope.choices), allow_empty=False)
     feed = FeedNameField(required=False, allow_null=True, help_text="The only feed that it may send to.")
 
     class Meta:

@@ -12,12 +12,13 @@ from rest_framework.exceptions import PermissionDenied
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.viewsets import GenericViewSet
 
-from engine.model.faults import unknown_among, unknown_name
 from engine.model.messages import Message, message_of
 from webapp.accounts.authentication import person
 from webapp.accounts.models import Team, User
 from webapp.accounts.permissions import Owned, check_may_make, check_team
+from webapp.config.known_keys import KnownKeys
 from webapp.config.openapi import schema_of
+from webapp.config.related import ByKey
 
 
 class TeamName(TypedDict):
@@ -37,7 +38,7 @@ class PersonField(serializers.ModelSerializer[User]):
         fields = ("id", "name")
 
 
-class TeamField(serializers.PrimaryKeyRelatedField[Team]):
+class TeamField(ByKey):
     """Written as the team's id, read as `{"id", "name"}`."""
 
     def __init__(self, **options: Any) -> None:
@@ -61,7 +62,7 @@ class TeamFieldSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyp
         return {"type": "integer"} if direction == "request" else schema_of(TeamName)
 
 
-class OwnedSerializer(serializers.ModelSerializer[Any]):
+class OwnedSerializer(KnownKeys, serializers.ModelSerializer[Any]):
     """Base of the serializers of owned things; the view annotates `editable`."""
 
     OWNED: ClassVar[tuple[str, ...]] = ("owner", "team", "public", "editable")
@@ -72,23 +73,6 @@ class OwnedSerializer(serializers.ModelSerializer[Any]):
 
     def get_editable(self, thing: Any) -> bool:
         return bool(getattr(thing, "editable", False))
-
-    def to_internal_value(self, data: Any) -> Any:
-        """The checked values. An unknown key is one more fault: ignored, it would look
-        as if it had been accepted."""
-        writable = [name for name, field in self.fields.items() if not field.read_only]
-        unknown = (
-            {key: [unknown_name(key, writable, what=Message("key"))] for key in unknown_among(data, self.fields)} if isinstance(data, dict) else {}
-        )
-        try:
-            values = super().to_internal_value(data)
-        except serializers.ValidationError as error:
-            if isinstance(error.detail, dict):
-                raise serializers.ValidationError({**error.detail, **unknown}) from error
-            raise
-        if unknown:
-            raise serializers.ValidationError(unknown)
-        return values
 
     def validate_team(self, team: Team | None) -> Team | None:
         """Users can neither read nor write in a team that is not theirs."""

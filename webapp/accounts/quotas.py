@@ -18,6 +18,7 @@ from engine.model.messages import Message
 from webapp.accounts.models import ApiToken, Team, User
 from webapp.audit.services import record
 from webapp.config.faults import OverQuota
+from webapp.config.room import hold
 
 NOUNS = {
     "queries": Message("queries"),
@@ -60,10 +61,10 @@ def quota_check(name: str, *, held: Held, more: int, user: User | None = None, t
     if more <= 0:
         return
     if user is not None and not user.is_superuser:
-        locked = User.objects.select_for_update(no_key=True).only("pk", "quotas").get(pk=user.pk)
+        locked = hold(user, "quotas")
         _check(name, Message("Your quota of {things}", things=NOUNS[name]), quota_of(locked, name), held({"owner": user}), more)
     if team is not None and name in settings.TEAM_QUOTAS:
-        team_row = Team.objects.select_for_update(no_key=True).only("pk", "quotas").get(pk=team.pk)
+        team_row = hold(team, "quotas")
         _check(
             name,
             Message("The quota of {things} of the team {team}", things=NOUNS[name], team=team),

@@ -25,11 +25,13 @@ from webapp.accounts.models import Invitation, Membership, Role, Team, User
 from webapp.accounts.owned import PersonField
 from webapp.accounts.quotas import defaults_of, quota_list, quotas_set
 from webapp.accounts.selectors import invitation_list, manages, member_list, people_list, team_list
+from webapp.config.known_keys import KnownKeys
 from webapp.config.opened_links import link_to
+from webapp.config.related import BoundedDictField, ByKey
 from webapp.config.wording import translated
 
 
-class MemberSerializer(serializers.ModelSerializer[Membership]):
+class MemberSerializer(KnownKeys, serializers.ModelSerializer[Membership]):
     """A member of a team. `active`: the account is switched on."""
 
     id = serializers.IntegerField(source="user_id", read_only=True)
@@ -42,7 +44,7 @@ class MemberSerializer(serializers.ModelSerializer[Membership]):
         fields = ("id", "name", "email", "active", "role")
 
 
-class InvitationSerializer(serializers.ModelSerializer[Invitation]):
+class InvitationSerializer(KnownKeys, serializers.ModelSerializer[Invitation]):
     """An open invitation, without what opens it."""
 
     invited_by = PersonField(read_only=True)
@@ -63,7 +65,7 @@ class NewInvitationSerializer(InvitationSerializer):
         fields = (*InvitationSerializer.Meta.fields, "link", "sent")  # type: ignore[assignment]
 
 
-class TeamSerializer(serializers.ModelSerializer[Team]):
+class TeamSerializer(KnownKeys, serializers.ModelSerializer[Team]):
     """A team; `members` are seen by its members, `invitations` by those who manage it."""
 
     name = serializers.CharField(max_length=100, validators=[UniqueValidator(Team.objects.all(), "There is a team of that name.", "iexact")])
@@ -91,10 +93,10 @@ class TeamSerializer(serializers.ModelSerializer[Team]):
         return list(InvitationSerializer(invitation_list(team=team), many=True).data) if self.get_manageable(team) else []
 
 
-class NewOwnerSerializer(serializers.Serializer[Any]):
+class NewOwnerSerializer(KnownKeys):
     """Who gets what someone owns."""
 
-    to = serializers.PrimaryKeyRelatedField(queryset=User.objects.filter(is_active=True))
+    to = ByKey(queryset=User.objects.filter(is_active=True))
 
 
 TRANSFERRED = inline_serializer("Transferred", {"counts": serializers.DictField(child=serializers.IntegerField())})
@@ -222,7 +224,7 @@ class MemberView(_TeamView):
         return Response({"counts": teams.ownership_transfer(owner=member.user, new_owner=serializer.validated_data["to"], team=member.team)})
 
 
-class PersonSerializer(serializers.ModelSerializer[User]):
+class PersonSerializer(KnownKeys, serializers.ModelSerializer[User]):
     """Someone with an account, as administrators of the server see them."""
 
     name = serializers.CharField(source="username", read_only=True)
@@ -298,10 +300,10 @@ def _quotas_answer(holder: User | Team) -> Response:
     return Response([asdict(quota) | {"what": translated(quota.what)} for quota in quota_list(holder)])
 
 
-class LimitsSerializer(serializers.Serializer[Any]):
+class LimitsSerializer(KnownKeys):
     """Some quotas by name; null brings the server's back."""
 
-    limits = serializers.DictField(child=serializers.IntegerField(min_value=0, max_value=10**12, allow_null=True))
+    limits = BoundedDictField(child=serializers.IntegerField(min_value=0, max_value=10**12, allow_null=True))
 
     def validate_limits(self, limits: dict[str, int | None]) -> dict[str, int | None]:
         known = defaults_of(self.context["holder"])

@@ -32,6 +32,7 @@ from webapp.alerts.numbers import AlertNumbers, alert_numbers
 from webapp.alerts.rows import ListedAlertRow, listed_row
 from webapp.alerts.selectors import DeliveryRow, alert_list, alert_summary, alerts_seen, deliveries_of, handlers_of
 from webapp.config.boxes import whole
+from webapp.config.known_keys import KnownKeys, OneOf
 from webapp.config.openapi import field_of, schema_of, serializer_of
 from webapp.config.related import BoundedListField
 from webapp.config.tables import DOWNLOAD_ROWS, FORMAT, FORMATS, FormatOfFile, format_of, table_download
@@ -47,7 +48,7 @@ class AlertSerializer(serializer_of(ListedAlertRow)):  # type: ignore[misc]
         return listed_row(instance)
 
 
-class StepSerializer(serializers.ModelSerializer[AlertStep]):
+class StepSerializer(KnownKeys, serializers.ModelSerializer[AlertStep]):
     """What happened to an alert: who (null: by itself) did what, and what they said."""
 
     author = serializers.CharField(source="author.username", default=None, allow_null=True, read_only=True)
@@ -60,7 +61,7 @@ class StepSerializer(serializers.ModelSerializer[AlertStep]):
         extra_kwargs: ClassVar[dict[str, Any]] = {"text": {"required": True, "allow_blank": False}}
 
 
-class DecisionSerializer(serializers.Serializer[Any]):
+class DecisionSerializer(KnownKeys):
     """A comment that goes with a decision, and the `revision` of the alert that the person saw."""
 
     comment = serializers.CharField(required=False, allow_blank=True, max_length=COMMENT_LENGTH, default="")
@@ -87,7 +88,7 @@ class AssignmentSerializer(DecisionSerializer):
     assignee = AssigneeField()
 
 
-class FeedbackSerializer(serializers.ModelSerializer[Feedback]):
+class FeedbackSerializer(KnownKeys, serializers.ModelSerializer[Feedback]):
     """What someone says about the answer behind an alert."""
 
     author = serializers.CharField(source="author.username", read_only=True)
@@ -128,14 +129,14 @@ class AlertDetailSerializer(AlertSerializer):
 ACTIONS = {"acknowledge": Step.ACKNOWLEDGED, "assign": Step.ASSIGNED, "resolve": Step.RESOLVED, "reopen": Step.REOPENED, "seen": Step.SEEN}
 
 
-class BulkSerializer(serializers.Serializer[Any]):
+class BulkSerializer(KnownKeys):
     """One decision about many alerts: those in `ids`, or all that match the filters of a list's
     address, a piece at a time."""
 
     ids = BoundedListField(child=serializers.IntegerField(), required=False, allow_empty=False, max_length=PIECE)
     matching = serializers.CharField(required=False, allow_blank=True, max_length=2000)
     below = serializers.IntegerField(required=False, allow_null=True, default=None, help_text="`below` of the answer before.")
-    action = serializers.ChoiceField([name for name in ACTIONS if name != "seen"])
+    action = OneOf([name for name in ACTIONS if name != "seen"])
     assignee = AssigneeField(required=False)
     comment = serializers.CharField(required=False, allow_blank=True, max_length=COMMENT_LENGTH, default="")
 

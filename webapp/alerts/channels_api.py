@@ -22,6 +22,7 @@ from webapp.alerts.reach import Reachability, own_reachability
 from webapp.alerts.selectors import channel_list, delivery_list
 from webapp.alerts.timing import timing_faults
 from webapp.alerts.transports import TRANSPORTS, push
+from webapp.config.known_keys import KnownKeys
 from webapp.config.openapi import schema_of
 from webapp.config.pagination import CURSOR, NewestFirst, newest_first
 from webapp.config.related import ByKey
@@ -106,7 +107,7 @@ class DeliverySerializer(serializers.ModelSerializer[Delivery]):
         return [notification.alert_id for notification in delivery.notifications.all()][:100]
 
 
-class SubscriptionSerializer(serializers.Serializer[Any]):
+class SubscriptionSerializer(KnownKeys):
     """A browser's subscription."""
 
     url = serializers.CharField(max_length=1_000)

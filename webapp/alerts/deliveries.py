@@ -31,6 +31,7 @@ from webapp.alerts.schedule import Planned, calling, schedule, written_for
 from webapp.alerts.selectors import BROKEN_AFTER, channels_held, messages_held
 from webapp.alerts.transports import TRANSPORTS
 from webapp.alerts.webhooks import Answer, new_secret
+from webapp.config.room import room_check
 from webapp.queries.models import Query
 
 PLAN_AT_ONCE = 2_000
@@ -302,8 +303,8 @@ def browser_subscribe(*, owner: User, url: str, browser_keys: str, **fields: Any
     known = Channel.objects.filter(browser=browser).first()
     if known is not None:
         return channel_update(channel=known, user=owner, browser_keys=browser_keys, enabled=True)
-    if Channel.objects.filter(owner=owner, kind=ChannelKind.PUSH).count() >= MOST_BROWSERS:
-        raise refuse("", Message("You have {most} browsers already, as many as one person may: remove one.", most=MOST_BROWSERS))
+    full = Message("You have {most} browsers already, as many as one person may: remove one.", most=MOST_BROWSERS)
+    room_check(Channel.objects.filter(owner=owner, kind=ChannelKind.PUSH), MOST_BROWSERS, of=owner, full=full)
     return channel_create(owner=owner, kind=ChannelKind.PUSH, url=url, browser_keys=browser_keys, browser=browser, **fields)
 
 

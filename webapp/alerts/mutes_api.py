@@ -14,7 +14,7 @@ from webapp.accounts.authentication import person
 from webapp.accounts.owned import OwnedSerializer, OwnedView
 from webapp.alerts import mutes
 from webapp.alerts.models import Mute
-from webapp.config.related import BoundedListField
+from webapp.config.related import BoundedListField, ByKey
 from webapp.feeds.models import Region
 from webapp.feeds.of_feed import FeedNameField
 from webapp.queries.models import Query
@@ -24,8 +24,8 @@ class MuteSerializer(OwnedSerializer):
     """Mutes: whose alerts are not delivered, from when until when, by whom and why."""
 
     feed = FeedNameField()
-    query = serializers.PrimaryKeyRelatedField(queryset=Query.objects.none(), required=False, allow_null=True)
-    region = serializers.PrimaryKeyRelatedField(queryset=Region.objects.none(), required=False, allow_null=True)
+    query = ByKey(queryset=Query.objects.none(), required=False, allow_null=True)
+    region = ByKey(queryset=Region.objects.none(), required=False, allow_null=True)
     entities = BoundedListField(child=serializers.CharField(max_length=500), required=False, max_length=2)
     starts_at = serializers.DateTimeField(required=False, write_only=True)
     until = serializers.DateTimeField(required=False, allow_null=True, write_only=True)

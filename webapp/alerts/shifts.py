@@ -30,6 +30,7 @@ from webapp.alerts.models import Shift, Turn
 from webapp.alerts.selectors import channels_working
 from webapp.alerts.shift_calendars import AHEAD, FILE_BYTES, TURNS
 from webapp.cage.warm_pool import PARSERS, CageRequest, TookTooLong
+from webapp.config.room import hold, room_check
 
 logger = logging.getLogger(__name__)
 SECONDS = 4.0
@@ -202,16 +203,21 @@ def shift_save(*, user: User, shift: Shift | None = None, calendar: str | None =
 
     Raises Refused for a calendar that cannot be read, or that names nobody of `user`'s teams.
     """
-    if shift is None and Shift.objects.filter(owner=user).count() >= MOST_OF_A_PERSON:
-        raise refuse("", Message("You have {most} shifts already, as many as one person may.", most=MOST_OF_A_PERSON))
-    saved = Shift(owner=user) if shift is None else Shift.objects.get(pk=shift.pk)
+    now = timezone.now()
+    zone = fields.get("zone", Shift().zone if shift is None else shift.zone)
+    # Before rows are held: it may take seconds.
+    events = None if calendar is None else _read(calendar, zone, now)
+    if shift is None:
+        full = Message("You have {most} shifts already, as many as one person may.", most=MOST_OF_A_PERSON)
+        room_check(Shift.objects.filter(owner=user), MOST_OF_A_PERSON, of=user, full=full)
+    # Of two calendars that come at the same time, the turns of one stay.
+    saved = Shift(owner=user) if shift is None else hold(shift)
     for name, value in fields.items():
         setattr(saved, name, value)
-    if calendar is None:
+    if events is None:
         saved.save()
         return saved
-    now = timezone.now()
-    turns, unknown = _people_of(_read(calendar, saved.zone, now), user)
+    turns, unknown = _people_of(events, user)
     if not turns:
         raise refuse(
             "/calendar",
@@ -257,7 +263,7 @@ def turn_save(*, user: User, shift: Shift, turn: Turn | None = None, **fields: A
     has ended concerns nobody any more.
     """
     # Of turns entered at the same time the second one sees the first.
-    get_object_or_404(Shift.objects.select_for_update(no_key=True), pk=shift.pk)
+    hold(shift, "pk")
     # Read again: it may have been changed or removed meanwhile.
     saved = Turn(shift=shift, by_hand=True) if turn is None else get_object_or_404(Turn.objects.select_related("person"), pk=turn.pk)
     name = fields.pop("person", None)

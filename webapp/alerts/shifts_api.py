@@ -22,6 +22,7 @@ from webapp.accounts.owned import OwnedSerializer, OwnedView
 from webapp.alerts import shifts
 from webapp.alerts.models import Shift, Turn
 from webapp.alerts.shift_calendars import FILE_BYTES
+from webapp.config.known_keys import KnownKeys
 
 WEEKS = "BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nUID:1\r\nDTSTART:20261123T080000Z\r\nDTEND:20261130T080000Z\r\nSUMMARY:ben\r\nEND:VEVENT\r\nEND:VCALENDAR"
 
@@ -61,7 +62,7 @@ class ShiftSerializer(OwnedSerializer):
         return zone
 
 
-class TurnSerializer(serializers.ModelSerializer[Turn]):
+class TurnSerializer(KnownKeys, serializers.ModelSerializer[Turn]):
     """A span in which a person, given by user name, is on call."""
 
     person = serializers.CharField(source="person.username", max_length=150)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any, TypedDict
 
 from django.core.exceptions import ValidationError as ModelValidationError
@@ -17,7 +18,7 @@ from rest_framework import exceptions
 from rest_framework.response import Response
 from rest_framework.views import exception_handler
 
-from engine.model.faults import Fault, Refused
+from engine.model.faults import MOST_FAULTS, Fault, Refused
 from engine.model.messages import Message, untranslated
 from engine.sources.segments import LogDamaged
 from webapp.cage.slots import Busy
@@ -27,6 +28,8 @@ from webapp.config.wording import translated
 from webapp.platform.disk import is_full
 
 log = logging.getLogger(__name__)
+MOST_CHARACTERS = 2_000
+"""Of a message in an answer."""
 UNIQUE_VIOLATION = "23505"
 """PostgreSQL's code."""
 REFUSED_WITH: dict[type[Refused], int] = {InUse: 409, Conflict: 409, OverQuota: 403}
@@ -97,7 +100,13 @@ class FaultsBody(TypedDict):
 
 def faults_body(faults: Iterable[Fault]) -> FaultsBody:
     """The answer's body."""
-    return {"faults": [{"pointer": fault.pointer, "message": translated(fault.message)} for fault in faults]}
+    return {"faults": [{"pointer": fault.pointer, "message": _shortened(translated(fault.message))} for fault in islice(faults, MOST_FAULTS)]}
+
+
+def _shortened(text: str) -> str:
+    """Without the middle of a text that was sent and that the message repeats."""
+    half = MOST_CHARACTERS // 2
+    return text if len(text) <= MOST_CHARACTERS else f"{text[:half]}...{text[-half:]}"
 
 
 def pointer_step(key: object) -> str:
@@ -107,7 +116,7 @@ def pointer_step(key: object) -> str:
 
 def serializer_faults(detail: Any) -> list[Fault]:
     """What a serializer has to say, by pointers."""
-    return list(_nested(detail, ""))
+    return list(islice(_nested(detail, ""), MOST_FAULTS))
 
 
 def _nested(detail: Any, pointer: str) -> Iterator[Fault]:

@@ -1,5 +1,5 @@
-"""Lists in a body have a maximum length: each value is checked separately, and
-each object is looked up."""
+"""Lists and objects in a body have a maximum length: each value is checked separately, and each
+object is looked up."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST = 1_000
 
 def _check_length(data: Any, most: int) -> None:
     """Before the values: what is wrong with each of a million is not listed."""
-    if isinstance(data, list) and len(data) > most:
+    if isinstance(data, list | dict) and len(data) > most:
         raise serializers.ValidationError(Message("At most {most:,}; these are {count:,}.", most=most, count=len(data)))
 
 
@@ -28,6 +28,14 @@ class BoundedListField(serializers.ListField):
     def to_internal_value(self, data: Any) -> list[Any]:
         _check_length(data, self.max_length or MOST)
         return list(super().to_internal_value(data))
+
+
+class BoundedDictField(serializers.DictField):
+    """Values by name, MOST of them at most."""
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        _check_length(data, MOST)
+        return dict(super().to_internal_value(data))
 
 
 class _Several(serializers.ManyRelatedField):
@@ -47,6 +55,12 @@ class _Bounded:
 
 class ByKey(_Bounded, serializers.PrimaryKeyRelatedField):  # type: ignore[type-arg]
     """Objects by their keys."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        """The object. Django would take 1.5 for 1."""
+        if isinstance(data, float) and not data.is_integer():
+            self.fail("incorrect_type", data_type=type(data).__name__)
+        return super().to_internal_value(data)
 
 
 class ByName(_Bounded, serializers.SlugRelatedField):  # type: ignore[type-arg]

@@ -18,6 +18,7 @@ from engine.sinks.live import SinkKind
 from webapp.accounts.authentication import person
 from webapp.accounts.permissions import check_may_make
 from webapp.audit.services import record
+from webapp.config.known_keys import KnownKeys
 from webapp.config.openapi import schema_of
 from webapp.config.wording import TranslatedField, translated
 from webapp.connectors import services
@@ -28,7 +29,7 @@ from webapp.feeds.of_feed import FeedNameField
 NO_PROCESS = Message("The process that runs connectors (manage.py connect) does not run.")
 
 
-class ConnectorSerializer(serializers.ModelSerializer[Connector]):
+class ConnectorSerializer(KnownKeys, serializers.ModelSerializer[Connector]):
     """A connector: `settings` (without the secret ones) and `reading` for users who may change it,
     and its status for all who see the feed."""
 
@@ -62,7 +63,7 @@ class ConnectorSerializer(serializers.ModelSerializer[Connector]):
         return shown
 
 
-class TrialSerializer(serializers.Serializer[Any]):
+class TrialSerializer(KnownKeys):
     """What is to be tested, before or after it is saved."""
 
     feed = FeedNameField()

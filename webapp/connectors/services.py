@@ -26,6 +26,7 @@ from engine.sources.reading import PLANE
 from webapp.accounts.models import User
 from webapp.config.errors import FaultRow, faults_body
 from webapp.config.outside import RefusedAddress, check_host
+from webapp.config.room import room_check
 from webapp.config.wording import translated
 from webapp.connectors.answers import numbers_of
 from webapp.connectors.network import PLACES, GuardedNetwork, port_problem
@@ -104,12 +105,10 @@ def connector_create(
     set_by: User | None = None,
 ) -> Connector:
     """Makes a connector, which the process `connect` starts. Raises Refused."""
-    if feed.connectors.count() >= MOST_OF_A_FEED:
-        raise refuse("", Message("A feed has at most {most} connectors.", most=MOST_OF_A_FEED))
-    if Connector.objects.filter(feed__owner=feed.owner).count() >= MOST_OF_AN_OWNER:
-        raise refuse(
-            "", Message("The feeds of one owner have at most {most} connectors together: each is a thread of one process.", most=MOST_OF_AN_OWNER)
-        )
+    of_owner = Connector.objects.filter(feed__owner=feed.owner)
+    full = Message("The feeds of one owner have at most {most} connectors together: each is a thread of one process.", most=MOST_OF_AN_OWNER)
+    room_check(feed.connectors.all(), MOST_OF_A_FEED, of=feed.owner, full=Message("A feed has at most {most} connectors.", most=MOST_OF_A_FEED))
+    room_check(of_owner, MOST_OF_AN_OWNER, of=feed.owner, full=full)
     connector = Connector(feed=feed, name=name, kind=kind, reading=dict(reading or {}), enabled=enabled, set_by=set_by)
     _set(connector, checked_settings(kind_of(kind), settings))
     _check_name(connector)

@@ -21,6 +21,7 @@ from webapp.accounts.authentication import person
 from webapp.accounts.models import User
 from webapp.accounts.permissions import check_may_make
 from webapp.config.boxes import whole
+from webapp.config.known_keys import KnownKeys
 from webapp.config.openapi import Length, TimeRangeRead, schema_of
 from webapp.demo.samples import Sample, all_samples, sample_load
 from webapp.demo.truth import ScoreRow, truth_scores
@@ -55,7 +56,7 @@ class ScoresView(APIView):
         return Response({"scores": truth_scores(feed=feed, user=person(request), span_ms=minutes * 60_000)})
 
 
-class SampleSerializer(serializers.Serializer[Any]):
+class SampleSerializer(KnownKeys):
     """Which sample, for which team, and from which uploaded file if the sample's own
     file is not on this server."""
 

@@ -19,7 +19,9 @@ from rest_framework.viewsets import GenericViewSet
 from engine.model.messages import Message
 from webapp.accounts.authentication import person
 from webapp.config.boxes import whole
+from webapp.config.known_keys import KnownKeys
 from webapp.config.openapi import TimeRangeRead, field_of, schema_of
+from webapp.config.related import BoundedDictField
 from webapp.config.tables import csv_download
 from webapp.entities import selectors, services
 from webapp.entities.models import ENTITY_LENGTH, NAME_LENGTH, NOTE_LENGTH, Note, Record, Watch
@@ -35,14 +37,14 @@ MOST_COLUMNS = 1_000
 MOST_ACTIVITY_HOURS = 24 * 31
 
 
-class RecordSerializer(serializers.Serializer[Record]):
+class RecordSerializer(KnownKeys):
     """The registry's entry of an entity."""
 
     name = serializers.CharField(max_length=NAME_LENGTH, allow_blank=True, required=False, default="")
-    attributes = serializers.DictField(child=serializers.CharField(allow_blank=True), required=False, default=dict)
+    attributes = BoundedDictField(child=serializers.CharField(allow_blank=True), required=False, default=dict)
 
 
-class NoteSerializer(serializers.ModelSerializer[Note]):
+class NoteSerializer(KnownKeys, serializers.ModelSerializer[Note]):
     """A note on an entity."""
 
     author = serializers.CharField(source="author.username", read_only=True)
@@ -103,7 +105,7 @@ class Records(TypedDict):
     results: list[RecordOfEntity]
 
 
-class RegistryFileSerializer(serializers.Serializer[Any]):
+class RegistryFileSerializer(KnownKeys):
     """A file of entities."""
 
     file = serializers.FileField()

@@ -116,8 +116,10 @@ def checked(entity: str, name: str, attributes: Mapping[str, str]) -> FileEntity
         raise ValueError(Message("an entity has at most {most} characters, a name at most {names}", most=ENTITY_LENGTH, names=NAME_LENGTH))
     if len(attributes) > ATTRIBUTES:
         raise ValueError(Message("an entity has at most {most} attributes", most=ATTRIBUTES))
+    if "" in attributes:
+        raise ValueError(Message("each attribute needs a name"))
     for key, value in attributes.items():
-        if not key or len(key) > NAME_LENGTH or len(value) > TEXT_LENGTH:
+        if len(key) > NAME_LENGTH or len(value) > TEXT_LENGTH:
             raise ValueError(
                 Message(
                     'the attribute "{key}" is longer than {names} (name) or {values} (value) characters',

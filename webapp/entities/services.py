@@ -14,6 +14,7 @@ from engine.model.messages import Message
 from webapp.accounts.models import Role, User
 from webapp.accounts.permissions import check_may_make
 from webapp.audit.services import record
+from webapp.config.room import room_check
 from webapp.entities.models import Note, Record, Watch
 from webapp.entities.registry_files import FileEntity, checked
 from webapp.feeds.models import Feed
@@ -67,10 +68,12 @@ def note_remove(*, note: Note, user: User) -> None:
         note.delete()
 
 
+@transaction.atomic
 def watch_begin(*, user: User, feed: Feed, entity: str) -> Watch:
     """Watches for the entity's next report from now on; a watch that has ended is renewed."""
-    if Watch.objects.filter(user=user).exclude(feed=feed, entity=entity).count() >= WATCHES:
-        raise refuse("", Message("You wait for {most} entities already, as many as one person may: end a watch first.", most=WATCHES))
+    others = Watch.objects.filter(user=user).exclude(feed=feed, entity=entity)
+    full = Message("You wait for {most} entities already, as many as one person may: end a watch first.", most=WATCHES)
+    room_check(others, WATCHES, of=user, full=full)
     return Watch.objects.update_or_create(user=user, feed=feed, entity=entity, defaults={"position": log_of(feed).end[0], "reported_t": None})[0]
 
 

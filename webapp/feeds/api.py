@@ -24,6 +24,7 @@ from webapp.accounts.authentication import person
 from webapp.accounts.owned import OwnedSerializer, OwnedView
 from webapp.config.boxes import box_from, whole
 from webapp.config.errors import serializer_faults
+from webapp.config.known_keys import KnownKeys, OneOf
 from webapp.config.openapi import Length, field_of, schema_of
 from webapp.config.pagination import CURSOR, NewestFirst, newest_first
 from webapp.config.related import BoundedListField
@@ -161,12 +162,12 @@ class DeadLetterSerializer(serializers.ModelSerializer[DeadLetter]):
         fields = ("id", "reason", "detail", "row", "line", "source", "received_at", "sent_at")
 
 
-class CorrectionSerializer(serializers.Serializer[Any]):
+class CorrectionSerializer(KnownKeys):
     """One letter with the row to be sent in its place, or a rule for all, perhaps of one reason."""
 
     id = serializers.IntegerField(required=False)
     row = serializers.DictField(required=False)
-    rule = serializers.ChoiceField(list(corrections.RULES), required=False)
+    rule = OneOf(list(corrections.RULES), required=False)
     reason = serializers.CharField(required=False, allow_blank=True, default="")
 
     def validate(self, attributes: dict[str, Any]) -> dict[str, Any]:

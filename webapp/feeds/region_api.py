@@ -21,6 +21,7 @@ from webapp.accounts.authentication import person
 from webapp.accounts.owned import OwnedSerializer
 from webapp.config.boxes import integers
 from webapp.config.errors import FaultRow, FaultsBody, faults_body
+from webapp.config.known_keys import KnownKeys, OneOf
 from webapp.config.openapi import Length, schema_of
 from webapp.config.parsers import Json
 from webapp.config.related import BoundedListField
@@ -55,7 +56,7 @@ class RegionSerializer(OfFeedSerializer):
         validators: tuple[Any, ...] = ()
 
 
-class ImportSerializer(serializers.Serializer[Any]):
+class ImportSerializer(KnownKeys):
     """A file of regions."""
 
     file = serializers.FileField()
@@ -69,11 +70,11 @@ class ImportSerializer(serializers.Serializer[Any]):
     dry_run = serializers.BooleanField(required=False, default=False, help_text="Store nothing, say what would happen.")
 
 
-class BulkRegionsSerializer(serializers.Serializer[Any]):
+class BulkRegionsSerializer(KnownKeys):
     """One thing done to many regions."""
 
     ids = BoundedListField(child=serializers.IntegerField(), allow_empty=False, max_length=5000)
-    action = serializers.ChoiceField(["delete", "tag", "untag"])
+    action = OneOf(["delete", "tag", "untag"])
     tags = BoundedListField(child=serializers.CharField(max_length=TAG_LENGTH), required=False, default=list, max_length=MOST_TAGS)
 
 

@@ -18,6 +18,7 @@ from webapp.accounts.authentication import person
 from webapp.accounts.models import User
 from webapp.accounts.owned import TeamField
 from webapp.accounts.permissions import check_team
+from webapp.config.known_keys import KnownKeys
 from webapp.config.wording import translated
 from webapp.feeds.heads import may_operate
 from webapp.feeds.models import Feed
@@ -77,7 +78,7 @@ def jobs_for_page(*, user: User) -> list[dict[str, Any]]:
     return [job_row(job, user=user) for job in job_list() if is_shown(job, user=user)]
 
 
-class NewJobSerializer(serializers.Serializer[Any]):
+class NewJobSerializer(KnownKeys):
     """A job of one's own team; its feeds are given to it with `PATCH feeds/{name}/`."""
 
     name = serializers.SlugField(max_length=63)

@@ -3,6 +3,7 @@ may change the feed, with a session."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import timedelta
 from typing import Any
 
@@ -17,19 +18,22 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
 
+from engine.model.faults import Fault, Refused
 from engine.model.messages import Message
 from webapp.accounts.api import require_session
 from webapp.accounts.authentication import person
 from webapp.accounts.owned import PersonField
+from webapp.config.known_keys import KnownKeys
 from webapp.config.opened_links import link_to
 from webapp.config.related import BoundedListField
 from webapp.feeds.models import Feed
 from webapp.feeds.selectors import feed_list
 from webapp.live.models import SharedView
 from webapp.live.shares import share_create, share_list, share_revoke
+from webapp.queries.selectors import queries_visible
 
 
-class ShareSerializer(serializers.ModelSerializer[SharedView]):
+class ShareSerializer(KnownKeys, serializers.ModelSerializer[SharedView]):
     """A link without its secret. `queries`: the ids it shows; when it is made, null
     for all that the maker sees."""
 
@@ -92,9 +96,17 @@ class ShareView(GenericViewSet[SharedView]):
         serializer = self.get_serializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         data = serializer.validated_data
+        self._check_queries(data.get("queries"), feed)
         new = share_create(maker=person(request), feed=feed, name=data.get("name", ""), expires_at=data["expires_at"], queries=data.get("queries"))
         link = request.build_absolute_uri(link_to("shared", new.text))
         return Response({**self.get_serializer(new.share).data, "link": link}, status=201)
+
+    def _check_queries(self, ids: Collection[int] | None, feed: Feed) -> None:
+        """Raises Refused: left out without a word, they would look as if they were shown."""
+        visible = queries_visible(user=person(self.request), feed=feed)
+        message = Message("There is no such query of this feed that you may see.")
+        if faults := [Fault(f"/queries/{place}", message) for place, pk in enumerate(ids or ()) if pk not in visible]:
+            raise Refused(faults)
 
     @extend_schema(responses={204: None})
     def destroy(self, request: Request, name: str, pk: int) -> Response:

@@ -17,6 +17,7 @@ from rest_framework.viewsets import GenericViewSet
 
 from engine.model.messages import Message
 from webapp.accounts.authentication import person
+from webapp.config.known_keys import KnownKeys
 from webapp.feeds.models import NO_CONTROLS, Feed
 from webapp.feeds.selectors import feed_list
 from webapp.overlays import services
@@ -27,7 +28,7 @@ from webapp.overlays.tile_archives import VECTORS
 DAY_S = 86_400
 
 
-class OverlaySerializer(serializers.Serializer[Overlay]):
+class OverlaySerializer(KnownKeys):
     """An overlay; lists leave its document away."""
 
     id = serializers.IntegerField(read_only=True)

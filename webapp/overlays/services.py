@@ -9,6 +9,7 @@ from django.db import transaction
 from engine.model.faults import Faults, Refused, refuse
 from engine.model.messages import Message
 from webapp.audit.services import record
+from webapp.config.room import room_check
 from webapp.feeds.models import Feed
 from webapp.overlays.models import Overlay
 
@@ -25,8 +26,9 @@ def overlay_keep(*, feed: Feed, name: str, document: Any) -> Overlay:
     """Stores an overlay, in the place of one of the same name. Raises Refused."""
     checked = check_document(document)
     with transaction.atomic():
-        if Overlay.objects.filter(feed=feed).exclude(name=name).count() >= OVERLAYS:
-            raise refuse("/name", Message("A feed has at most {most} overlays: remove one first.", most=OVERLAYS))
+        others = Overlay.objects.filter(feed=feed).exclude(name=name)
+        full = Message("A feed has at most {most} overlays: remove one first.", most=OVERLAYS)
+        room_check(others, OVERLAYS, of=feed, full=full, pointer="/name")
         record("overlay.keep", feed, overlay=name)
         return Overlay.objects.update_or_create(feed=feed, name=name, defaults={"document": checked})[0]
 

@@ -27,6 +27,7 @@ from webapp.alerts.models import Channel
 from webapp.alerts.selectors import choosing_channels
 from webapp.alerts.services import query_channels_set
 from webapp.config.errors import faults_body
+from webapp.config.known_keys import KnownKeys
 from webapp.config.openapi import schema_of
 from webapp.config.related import BoundedListField, ByKey
 from webapp.config.wording import TranslatedField, translated
@@ -125,7 +126,7 @@ class QuerySerializer(ChannelsOfUser, OfFeedSerializer):
         return sentence_of(query.specification, feed=query.feed.engine_feed())
 
 
-class SpecificationSerializer(serializers.Serializer[Any]):
+class SpecificationSerializer(KnownKeys):
     """A specification and the feed that it is for."""
 
     feed = FeedNameField()

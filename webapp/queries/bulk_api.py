@@ -10,7 +10,7 @@ from typing import Any, TypedDict
 from django.db import transaction
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import serializers
-from rest_framework.exceptions import ValidationError
+from rest_framework.exceptions import ParseError, ValidationError
 from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -23,8 +23,9 @@ from webapp.accounts.owned import OwnedSerializer
 from webapp.accounts.permissions import check_may_make
 from webapp.alerts.services import channels_take
 from webapp.config.errors import FaultRow, FaultsBody, faults_body
+from webapp.config.known_keys import KnownKeys
 from webapp.config.openapi import schema_of
-from webapp.config.parsers import Json, check_values
+from webapp.config.parsers import Json, read_json
 from webapp.config.related import BoundedListField
 from webapp.feeds.exchange import read_features
 from webapp.feeds.models import Feed
@@ -48,14 +49,11 @@ class Document(serializers.JSONField):
         if not isinstance(data, str):
             return super().to_internal_value(data)
         try:
-            document = json.loads(data)
-        except ValueError as error:
-            raise ValidationError(Message("This is not JSON: {error}", error=error)) from error
-        try:
-            check_values(document, data.encode())
+            return read_json(data.encode())
+        except ParseError as error:
+            raise ValidationError(error.detail) from error
         except Refused as error:
             raise ValidationError(error.faults[0].message) from error
-        return document
 
 
 class BulkQueriesSerializer(ChannelsOfUser, OwnedSerializer):
@@ -183,7 +181,7 @@ class BulkView(APIView):
         return Response(_answer(outcome, stored=stored, sentence=_sentence(outcome, data["feed"])), status=status)
 
 
-class RemoveQueriesSerializer(serializers.Serializer[Any]):
+class RemoveQueriesSerializer(KnownKeys):
     """Which queries of a feed go: all, or those that every given choice holds of."""
 
     feed = FeedNameField()

@@ -15,6 +15,7 @@ from engine.model.faults import Fault, Refused
 from engine.model.feed import LARGEST_TIME
 from engine.model.messages import Message
 from webapp.accounts.authentication import person
+from webapp.config.known_keys import KnownKeys
 from webapp.config.openapi import schema_of
 from webapp.config.related import BoundedListField
 from webapp.feeds.logs import folder_of_logs
@@ -29,7 +30,7 @@ from webapp.queries.selectors import specification_faults
 from webapp.queries.trial_answers import Sandbox
 
 
-class OfFeedSerializer(serializers.Serializer[Any]):
+class OfFeedSerializer(KnownKeys):
     """A feed that the user may see."""
 
     feed = FeedNameField()

@@ -89,7 +89,9 @@ def test_me_lists_teams_and_takes_a_time_zone(people: SimpleNamespace, client_of
     assert client.patch("/api/v1/me", {"units": "cubits"}).status_code == 400
     assert client.patch("/api/v1/me", {"language": "de"}).json()["language"] == "de"
     assert client.patch("/api/v1/me", {"language": "tlh"}).status_code == 400
-    assert client.patch("/api/v1/me", {"superuser": True, "id": 1}).json()["superuser"] is False
+    refused = client.patch("/api/v1/me", {"superuser": True, "id": 1})
+    assert refused.status_code == 400 and [fault["pointer"] for fault in refused.json()["faults"]] == ["/superuser", "/id"]
+    assert client.get("/api/v1/me").json()["superuser"] is False
 
 
 def test_health_is_shown_without_a_log_in(db: None) -> None:

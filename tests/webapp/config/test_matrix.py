@@ -248,6 +248,28 @@ def test_other_methods_are_refused(name: str, things: dict[str, Any], people: Si
         assert ask(client_of(people.root), method, address_of(name, things)) == 405, method
 
 
+NO_OBJECT = {
+    "api-channel-rotate", "api-channel-test", "api-channel-delivery-retry", "api-job-start", "api-job-stop", "api-alert-seen", "api-feed-plan",
+    "api-upload", "api-uploads", "api-team-member", "api-team-transfer",
+}  # fmt: skip
+"""Addresses whose body, if any, is no JSON object, and one of a member that is not there."""
+
+
+def test_an_unknown_key_of_a_body_is_refused(things: dict[str, Any], people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    type(things["upload"]).objects.update(state="ready")
+    client, taken = client_of(people.root), []
+    methods = PERSONAL | TEAMS | LISTS | OWNED
+    for name in sorted({*methods} - NO_OBJECT):
+        address = address_of(name, things) + ("?id=a" if name == "api-feed-profile" else "")
+        for method in {"POST", "PUT", "PATCH"} & {*methods[name]}:
+            answer = client.generic(method, address, b'{"dry_rum": true}', content_type="application/json")
+            if answer.status_code == 415:
+                answer = client.post(address, {"dry_rum": "true"}, format="multipart")
+            if answer.status_code != 400 or "/dry_rum" not in [fault["pointer"] for fault in answer.json()["faults"]]:
+                taken.append((name, method, answer.status_code, answer.content[:200]))
+    assert taken == []
+
+
 def test_alerts_and_their_counts_are_hidden_from_a_stranger(
     things: dict[str, Any], people: SimpleNamespace, client_of: Callable[..., APIClient]
 ) -> None:

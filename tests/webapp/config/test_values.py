@@ -167,6 +167,15 @@ def test_the_number_of_objects_in_a_list_is_limited(query: Any, people: SimpleNa
     assert tags.status_code == 400 and tags.json()["faults"][0]["pointer"] == "/tags"
 
 
+@pytest.mark.parametrize(("method", "address", "field"), [("put", "feeds/yard/profile?id=a", "attributes"), ("patch", "me/quotas", "limits")])
+def test_the_number_of_values_in_an_object_is_limited(
+    method: str, address: str, field: str, feed: Any, people: SimpleNamespace, client_of: Callable[..., APIClient]
+) -> None:
+    address = address.replace("me/quotas", f"people/{people.owner.pk}/quotas")
+    answer = getattr(client_of(people.root), method)(f"/api/v1/{address}", {field: {f"k{n}": {} for n in range(1_001)}}, format="json")
+    assert answer.json()["faults"] == [{"pointer": f"/{field}", "message": "At most 1,000; these are 1,001."}]
+
+
 @pytest.fixture
 def handler(db: None) -> Any:
     """What the web server gives requests to."""
@@ -214,6 +223,13 @@ def test_a_long_document_is_checked_in_one_walk() -> None:
         ('{"name": "a", "parameters": "state=new", "team": -' + "9" * 400 + ".0}", "/team"),
         ('{"name": "a\\u0000", "parameters": "state=new"}', "/name"),
         ('{"name": "a", "parameters": [{"b/c": "\\u0000"}]}', "/parameters/0/b~1c"),
+        ('{"name": "a", "parameters": "state=new", "team": NaN}', "/team"),
+        ('{"name": "a", "parameters": "state=new", "team": -Infinity}', "/team"),
+        ('{"name": "a", "parameters": "state=new", "team": ' + "9" * 5_000 + "}", "/team"),
+        ('{"name": "a", "parameters": "state=new", "parameters": ""}', "/parameters"),
+        ('{"name": "a", "parameters": [{"a": {"b": 1, "b": 2}}, 1]}', "/parameters/0/a/b"),
+        ('{"name": "a", "name": {"b": 1, "b": 2}, "parameters": ""}', "/name"),
+        ('{"name": "a", "parameters": "state=new", "team": 1.5}', "/team"),
     ],
 )
 def test_what_cannot_be_stored_is_refused_with_its_place(
@@ -221,6 +237,18 @@ def test_what_cannot_be_stored_is_refused_with_its_place(
 ) -> None:
     answer = client_of(people.owner).post("/api/v1/alert-views/", body, content_type="application/json")
     assert answer.status_code == 400 and [fault["pointer"] for fault in answer.json()["faults"]] == [pointer]
+
+
+def test_no_message_repeats_a_long_text(people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    answer = client_of(people.owner).patch("/api/v1/me", {"units": "x" * 1_000_000}, format="json")
+    (fault,) = answer.json()["faults"]
+    assert answer.status_code == 400 and len(fault["message"]) < 300 and fault["message"].endswith("Known: imperial, metric, nautical")
+
+
+def test_a_message_is_bounded(things: dict[str, Any], people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    answer = client_of(people.owner).post(f"/api/v1/alerts/{things['alert'].pk}/assign", {"assignee": "x" * 1_000_000}, format="json")
+    assert answer.status_code == 400 and len(answer.content) < 5_000
+    assert answer.json()["faults"][0]["message"].endswith("somebody who may handle the alert.")
 
 
 def test_a_reading_with_a_nul_is_refused(things: dict[str, Any], people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:

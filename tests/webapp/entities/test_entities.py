@@ -25,6 +25,9 @@ def test_a_record_is_written_read_found_and_removed(feed: Any, people: SimpleNam
     assert (known["name"], known["attributes"]) == ("Aurora", {"flag": "NO"})
     assert client.get(f"{YARD}/registry?search=auro").json()["results"] == [{"entity": "a/1", "name": "Aurora", "attributes": {"flag": "NO"}}]
     assert client_of(people.analyst).put(f"{YARD}/profile?id=a/1", {"name": "x"}).status_code == 403
+    refused = client.put(f"{YARD}/profile?id=a/1", {"attributes": {"": "x"}}, format="json")
+    assert refused.json()["faults"][0]["message"] == "each attribute needs a name."
+    assert client.put(f"{YARD}/profile?id=a/1", {"attibutes": {"flag": "NO"}}, format="json").status_code == 400, "it would remove the record"
     assert client.put(f"{YARD}/profile?id=a/1", {"name": ""}).status_code == 200
     assert not Record.objects.exists()
 

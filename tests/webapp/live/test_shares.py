@@ -56,6 +56,13 @@ def data_of(client: Client, text: str) -> dict[str, Any]:
     return data
 
 
+def test_a_link_names_no_query_that_its_maker_cannot_see(world: SimpleNamespace) -> None:
+    client, body = Client(), {"name": "a", "expires_at": until(days=1), "queries": [world.query.pk, 10**30, world.query.pk + 1000]}
+    client.force_login(world.people.operator)
+    answer = client.post("/api/v1/feeds/yard/shares/", body, content_type="application/json")
+    assert answer.status_code == 400 and [fault["pointer"] for fault in answer.json()["faults"]] == ["/queries/1", "/queries/2"]
+
+
 def test_a_shared_link_opens_only_the_page_of_its_feed(world: SimpleNamespace) -> None:
     client = Client()
     text = shared(world).text

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from django.db.models import QuerySet
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema, inline_serializer
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.parsers import BaseParser
 from rest_framework.request import Request
@@ -21,6 +21,7 @@ from webapp.accounts.authentication import person
 from webapp.accounts.owned import OwnedSerializer, OwnedView
 from webapp.audit.services import record
 from webapp.config.errors import faults_body
+from webapp.config.known_keys import KnownKeys, OneOf
 from webapp.config.openapi import schema_of
 from webapp.config.parsers import Json
 from webapp.config.wording import TranslatedField, translated
@@ -77,7 +78,20 @@ class UploadSerializer(OwnedSerializer):
         return store.offset_of(upload) if upload.state == UploadState.UPLOADING else upload.size
 
 
-class LoadSerializer(serializers.Serializer[Any]):
+class UploadReadingSerializer(KnownKeys):
+    """What is known of a file, and the feed that it is for."""
+
+    reading = serializers.DictField(required=False, default=dict)
+    into = serializers.CharField(required=False, allow_null=True, default=None)
+
+
+class UploadSteeringSerializer(KnownKeys):
+    """What is to become of a loading."""
+
+    action = OneOf(["pause", "resume", "cancel"])
+
+
+class LoadSerializer(KnownKeys):
     """How to load a file. The schema of a new feed follows from the reading."""
 
     feed = serializers.DictField(required=False, help_text="Settings of a new feed.")
@@ -176,23 +190,17 @@ class UploadView(OwnedView):
         summary="What a file holds",
         description="How the file is probably meant, beside a sample of its rows. What `reading` says is taken as it is said, the rest is guessed; "
         "for the feed `into`, as the files before it were read.",
-        request={
-            JSON: inline_serializer(
-                "UploadReading", {"reading": serializers.DictField(required=False), "into": serializers.CharField(required=False)}
-            )
-        },
+        request={JSON: UploadReadingSerializer},
         responses={200: schema_of(Inspection)},
     )
     def inspection(self, request: Request, pk: str) -> Response:
         upload = self.get_editable()
         if upload.state in (UploadState.UPLOADING, UploadState.DONE, UploadState.CANCELLED):
             raise refuse("/file", Message("The file cannot be inspected: it is {state}.", state=upload.state))
-        options = request.data if isinstance(request.data, dict) else {}
-        chosen = options.get("reading", {})
-        if not isinstance(chosen, dict):
-            raise refuse("/reading", Message("must be an object"))
+        serializer = UploadReadingSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
         try:
-            return Response(self._look(upload, chosen, options.get("into")))
+            return Response(self._look(upload, **serializer.validated_data))
         except Refused as refused:
             raise Refused(
                 [fault if fault.pointer in ("/file", "/into") else Fault(f"/reading{fault.pointer}", fault.message) for fault in refused.faults]
@@ -213,9 +221,9 @@ class UploadView(OwnedView):
         record("upload.load", feed, file=upload.name)
         return Response(self.represent(upload), status=201)
 
-    def _look(self, upload: Upload, chosen: dict[str, Any], into: Any) -> Inspection:
+    def _look(self, upload: Upload, reading: dict[str, Any], into: str | None) -> Inspection:
         path = store.file_of(upload)
-        found = inspect(path, upload.name, chosen) if into is None else inspect_for(self._feed(into), path, upload.name, chosen)
+        found = inspect(path, upload.name, reading) if into is None else inspect_for(self._feed(into), path, upload.name, reading)
         return {**found, "faults": [{**fault, "problem": translated(fault["problem"])} for fault in found["faults"]]}
 
     def _feed(self, name: Any) -> Feed:
@@ -245,15 +253,14 @@ class UploadView(OwnedView):
 
     @extend_schema(
         summary="Pause, resume or cancel the loading",
-        request={JSON: inline_serializer("UploadSteering", {"action": serializers.ChoiceField(["pause", "resume", "cancel"])})},
+        request={JSON: UploadSteeringSerializer},
         responses=UploadSerializer,
     )
     def control(self, request: Request, pk: str) -> Response:
         upload = self.get_editable()
-        action = request.data.get("action") if isinstance(request.data, dict) else None
-        if action not in ("pause", "resume", "cancel"):
-            raise refuse("/action", Message("One of pause, resume, cancel."))
-        store.upload_control(upload=upload, action=action)
+        serializer = UploadSteeringSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        store.upload_control(upload=upload, action=serializer.validated_data["action"])
         return Response(self.represent(upload))
 
 

@@ -1,0 +1,45 @@
+"""What the serializers of bodies share.
+
+Keys that an address does not know are faults: ignored, they would look as if they had been
+accepted. Who misspells `dry_run` would remove what they only wanted to see.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NoReturn
+
+from rest_framework import serializers
+
+from engine.model.faults import unknown_among, unknown_name
+from engine.model.messages import Message
+
+
+class OneOf(serializers.ChoiceField):
+    """One of some words; a refusal names the one that was meant, and all."""
+
+    def fail(self, key: str, **values: Any) -> NoReturn:
+        if key == "invalid_choice":
+            raise serializers.ValidationError(unknown_name(values["input"], self.choices, what=Message("value")))
+        super().fail(key, **values)
+
+
+class KnownKeys(serializers.Serializer[Any]):
+    """Base of the serializers of bodies; of a `ModelSerializer` the first base."""
+
+    serializer_choice_field: ClassVar[type[serializers.Field[Any, Any, Any, Any]]] = OneOf
+
+    def to_internal_value(self, data: Any) -> Any:
+        """The checked values. Each unknown key is one more fault, with the key that was meant."""
+        unknown: dict[str, Any] = {}
+        if isinstance(data, dict):
+            writable = [name for name, field in self.fields.items() if not field.read_only]
+            unknown = {key: [unknown_name(key, writable, what=Message("key"))] for key in unknown_among(data, self.fields)}
+        try:
+            values = super().to_internal_value(data)
+        except serializers.ValidationError as error:
+            if isinstance(error.detail, dict):
+                raise serializers.ValidationError({**error.detail, **unknown}) from error
+            raise
+        if unknown:
+            raise serializers.ValidationError(unknown)
+        return values

@@ -18,7 +18,8 @@ from engine.model.feed import Feed
 from engine.model.untimely import future_letters
 from engine.sources.files import CheckedChunk, UnreadableFile
 
-_KEY, _DELIVERED, _MISSING = "$key", "$delivered", "$missing"
+_KEY, _FINER, _DELIVERED, _MISSING = "$key", "$finer", "$delivered", "$missing"
+_LARGEST = np.iinfo(np.int64).max
 Ints = npt.NDArray[np.int64]
 
 
@@ -30,35 +31,66 @@ def by_arrival(pieces: Iterable[CheckedChunk]) -> Iterator[pa.Table]:
     """
     schema: pa.Schema | None = None
     read = without = 0
-    with ExternalSort([_MISSING, _KEY]) as sort:
+    with ExternalSort([_MISSING, _KEY, _FINER]) as sort:
         for piece in pieces:
             assert piece.extra is not None
-            keys = _comparable(piece.extra)
+            keys, finer = _comparable(piece.extra)
             read, without = read + len(keys), without + keys.null_count
             missing = pc.cast(pc.is_null(keys), pa.int8())
             filled = pc.fill_null(keys, "" if pa.types.is_string(keys.type) else 0)
-            rows = piece.rows.append_column(_MISSING, missing).append_column(_KEY, filled)
+            rows = piece.rows.append_column(_MISSING, missing).append_column(_KEY, filled).append_column(_FINER, pc.fill_null(finer, 0))
             schema = schema or rows.schema
             if rows.schema != schema:
-                raise UnreadableFile("--arrival: the column must hold numbers of one kind, or texts, throughout")
+                raise UnreadableFile("--arrival: the column must hold numbers, or times, or texts throughout")
             sort.add(rows)
         # JSON lines have no header: in them a wrong name of a column is found only here.
         if without == read > 0:
             raise UnreadableFile("--arrival: no row has a value in this column")
         for table in sort.sorted():
-            yield table.drop_columns([_MISSING, _KEY])
+            yield table.drop_columns([_MISSING, _KEY, _FINER])
 
 
-def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Times and integers as int64, other numbers as float64, the rest as
-    text. NaN is a missing value."""
+def _comparable(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
+    """What the values are compared by, and what decides where that is equal: numbers as float64,
+    times as int64, the rest as text. NaN is a missing value."""
     kind = column.type
-    if pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_time(kind) or pa.types.is_integer(kind):
-        return column.cast(pa.timestamp("ns") if pa.types.is_date(kind) else kind).cast(pa.int64())
-    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+    if pa.types.is_temporal(kind) and not pa.types.is_duration(kind):
+        return _instants(column)
+    if pa.types.is_integer(kind):
+        return _whole_numbers(column.cast(pa.int64()))
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind):
         floats = column.cast(pa.float64())
-        return pc.if_else(pc.is_nan(floats), pa.scalar(None, pa.float64()), floats)
-    return column.cast(pa.string())
+        keys = pc.if_else(pc.is_nan(floats), pa.scalar(None, pa.float64()), floats)
+    else:
+        keys = column.cast(pa.string())
+    return keys, _zeros(keys)
+
+
+def _whole_numbers(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
+    """The nearest doubles, and how much the numbers are beyond them: another part of the input may
+    have fractions."""
+    whole = pc.fill_null(column, 0).to_numpy()
+    nearest = whole.astype(np.float64)
+    # 2^63 is no int64.
+    is_largest = nearest == 2.0**63
+    beyond = np.where(is_largest, whole - _LARGEST - 1, whole - np.where(is_largest, 0.0, nearest).astype(np.int64))
+    return pa.chunked_array([pa.array(nearest, mask=pc.is_null(column).to_numpy())]), pa.chunked_array([beyond], pa.int64())
+
+
+def _instants(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
+    """Microseconds, and the nanoseconds beyond them: files may have other units than their
+    neighbours, and times that nanoseconds alone cannot hold."""
+    kind = column.type
+    unit = pa.time64("us") if pa.types.is_time(kind) else pa.timestamp("us", getattr(kind, "tz", None))
+    has_nanoseconds = getattr(kind, "unit", None) == "ns"
+    # Both parts of a time before the epoch are negative, which keeps the order.
+    coarse = column.cast(unit, safe=not has_nanoseconds).cast(pa.int64())
+    finer = pc.subtract(column.cast(pa.int64()), pc.multiply(coarse, 1000)) if has_nanoseconds else _zeros(coarse)
+    return coarse, finer
+
+
+def _zeros(like: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pa.chunked_array([np.zeros(len(like), np.int64)], pa.int64())
 
 
 def beyond_clock(tables: Iterable[pa.Table], feed: Feed) -> Iterator[tuple[pa.Table, list[DeadLetter]]]:

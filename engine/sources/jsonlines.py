@@ -4,6 +4,7 @@ line by line gives, at a tenth of the time."""
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate, chain
@@ -210,5 +211,13 @@ def _extra_column(values: list[Any]) -> pa.ChunkedArray:
     present = [value for value in values if value is not None]
     if any(isinstance(value, bool) or not isinstance(value, int | float) for value in present):
         return pa.chunked_array([pa.array([None if value is None else str(value) for value in values], pa.string())])
-    kind = pa.int64() if all(isinstance(value, int) and abs(value) < 2**63 for value in present) else pa.float64()
-    return pa.chunked_array([pa.array(values, kind)])
+    if all(isinstance(value, int) and abs(value) < 2**63 for value in present):
+        return pa.chunked_array([pa.array(values, pa.int64())])
+    return pa.chunked_array([pa.array([None if value is None else _nearest_double(value) for value in values], pa.float64())])
+
+
+def _nearest_double(number: float) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf

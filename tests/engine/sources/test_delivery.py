@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -64,6 +66,49 @@ def test_rows_are_ordered_by_a_column_stably_with_nulls_last(tmp_path: Path) -> 
     assert by_column(tmp_path, text, "came") == [3, 6, 1, 5, 2]
     assert by_column(tmp_path, text, "t") == [1, 2, 3, 5, 6]
     assert by_column(tmp_path, "entity,t,came\na,1,b\na,2,a\n", "came") == [2, 1]
+
+
+def test_times_of_other_units_in_the_next_file_are_one_order(tmp_path: Path) -> None:
+    """As writers of other ages leave them: 1 s is between 999,999 and 1,000,001 microseconds."""
+    came = {
+        1: pa.array([1_000], pa.timestamp("ms")),
+        2: pa.array([1_000_001, 999_999, None], pa.timestamp("us")),
+        5: pa.array([1_000_000_001, 999_999_001, -1, -1_001, -1_000], pa.timestamp("ns")),
+        10: pa.array([1, 253_402_300_799], pa.timestamp("s")),
+        12: pa.array([-1], pa.date32()),
+    }
+    paths = []
+    for first, times in came.items():
+        paths.append(tmp_path / f"{first:02}.parquet")
+        pq.write_table(pa.table({"entity": ["a"] * len(times), "t": range(first, first + len(times)), "came": times}), paths[-1])
+    tables = by_arrival(read_files(paths, Columns(FEED, extra="came")))
+    assert [t for table in tables for t in table.column("t").to_pylist()] == [12, 8, 9, 7, 3, 6, 1, 10, 5, 2, 11, 4]
+
+
+def test_whole_numbers_and_fractions_are_one_order_in_whatever_parts_they_are_read(tmp_path: Path) -> None:
+    big = 2**53
+    parts = [
+        [big + 1, 3, None],
+        [2.5, float(big), big + 2.0],
+        [2, 2**63 - 1],
+        [2.0**63, -2.0],
+        [2**53 + 5, 1.5, 10**400, -(10**400)],
+        [None],
+        [2**63 - 2],
+    ]
+    numbers = [number for part in parts for number in part]
+    paths, first = [], 1
+    for part in parts:
+        paths.append(tmp_path / f"{first:02}.jsonl")
+        rows = [{"entity": "a", "t": first + i, "came": number} for i, number in enumerate(part)]
+        paths[-1].write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+        first += len(part)
+    tables = by_arrival(read_files(paths, Columns(FEED, extra="came")))
+    found = [numbers[t - 1] for table in tables for t in table.column("t").to_pylist()]
+    assert found == [*sorted(number for number in numbers if number is not None), None, None]
+    with pytest.raises(UnreadableFile, match="numbers, or times, or texts"):
+        paths[0].write_text('{"entity": "a", "t": 1, "came": "3"}\n')
+        list(by_arrival(read_files(paths, Columns(FEED, extra="came"))))
 
 
 def test_an_unknown_arrival_column_is_refused(tmp_path: Path) -> None:

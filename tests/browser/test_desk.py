@@ -8,12 +8,13 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
+from django.conf import settings
 
 from tests.browser.conftest import PASSWORD
 from tests.browser.forms import page_asks, tab_to
 from tests.browser.test_alerts import come, make
 from tests.browser.test_limits import shot
-from tests.webapp.answers import a_head
+from tests.webapp.answers import a_feed, a_head
 from webapp.accounts.models import Membership, Role, Team, User
 from webapp.alerts.handling import Decision, alerts_decide
 from webapp.alerts.models import Alert, Step
@@ -256,3 +257,26 @@ def test_the_filtered_list_is_downloaded_whole(site: Site) -> None:
     with page.expect_download() as waiting:
         page.get_by_role("menuitem", name="JSON lines").click()
     assert waiting.value.path().read_text() == ""
+
+
+def test_the_desk_follows_the_other_feeds_when_one_is_removed(site: Site) -> None:
+    other = a_feed("bay", public=True)
+    page = opened(site, 1)
+    Job.objects.update(observed_state=ObservedState.RUNNING)
+    page.locator(".state-live").wait_for()
+    with page.expect_websocket():
+        other.delete()
+    page.locator(".state-live").wait_for()
+    come(site, 1, 1)
+    page.get_by_role("button", name="walker 1", exact=True).wait_for()
+
+
+def test_what_was_written_can_be_sent_after_a_log_in_in_another_tab(site: Site) -> None:
+    page = opened(site, 1)
+    page.keyboard.press("j")
+    what_happened(page, "walker 0: entered")
+    page.get_by_label("Comment", exact=True).fill("seen from the pier")
+    # As a log-in does, which makes a new token.
+    site.context.clear_cookies(name=settings.CSRF_COOKIE_NAME)
+    page.get_by_role("button", name="Comment", exact=True).click()
+    page.locator(".steps").get_by_text("seen from the pier").wait_for()

@@ -87,6 +87,9 @@ def test_a_region_is_made_by_keyboard_and_not_lost_by_a_click(site: Site) -> Non
             assert abs(near - value) < 2, "it begins in the middle of the map"
             field.fill(str(value))
             field.press("Tab")
+            if axis == "Longitude":
+                following = page.get_by_label(f"Corner {corner}, Latitude", exact=True)
+                assert following.evaluate("field => field === document.activeElement"), "Tab leads to the next number"
     assert page.locator("#region-name").input_value() == "by numbers", "what was typed stays"
     page.get_by_role("button", name="Save", exact=True).press("Enter")
     page.get_by_text("“by numbers” is saved.").wait_for()

@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 
 from django.core.exceptions import ValidationError as ModelValidationError
 from django.db import IntegrityError, InterfaceError, OperationalError
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.utils.translation import gettext, gettext_noop
 from rest_framework import exceptions
@@ -32,6 +32,10 @@ MOST_CHARACTERS = 2_000
 """Of a message in an answer."""
 UNIQUE_VIOLATION = "23505"
 """PostgreSQL's code."""
+CSRF_FAILED = "CSRF Failed"
+"""How the framework's refusal of a page's token begins."""
+OUTDATED = "X-Page-Outdated"
+"""A header for pages whose token is no longer valid: the reader has logged in again since."""
 REFUSED_WITH: dict[type[Refused], int] = {InUse: 409, Conflict: 409, OverQuota: 403}
 
 
@@ -77,6 +81,11 @@ def as_faults(error: Exception, context: dict[str, Any]) -> Response | None:
         return None
     if isinstance(error, exceptions.ValidationError):
         faults = serializer_faults(error.detail)
+    elif isinstance(error, Http404):
+        faults = [Fault("", Message("There is nothing here, or it is not shared with you."))]
+    elif isinstance(error, exceptions.PermissionDenied) and str(error.detail).startswith(CSRF_FAILED):
+        response[OUTDATED] = "1"
+        faults = [Fault("", Message("This page is out of date. Load it again and repeat what you did."))]
     elif isinstance(error, exceptions.NotAuthenticated):
         faults = [Fault("", Message("Log in, or send a token: Authorization: Bearer <token>."))]
     else:

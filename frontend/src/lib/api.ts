@@ -24,6 +24,8 @@ export const faultList = list(record({ pointer: otherwise(string, ""), message: 
 export const placedFault = record({ pointer: otherwise(string, ""), message: string, line: nullable(integer), column: nullable(integer) });
 export type PlacedFault = ReturnType<typeof placedFault>;
 const ROOT = "/api/v1/";
+/** A header of the server's answer to a request with a token that is no longer valid. */
+const OUTDATED = "X-Page-Outdated";
 
 /**
  * The page behind a link asked for data that it was not given. Not a fault of the reader:
@@ -47,6 +49,8 @@ export function answerFrom(given: ReadonlyMap<string, unknown>): void {
 export const isShared = (): boolean => documents !== null;
 
 async function faultsOf(response: Response): Promise<Fault[]> {
+  if (response.status === 401)
+    return [{ pointer: "", message: t("You are logged out. Log in again in another tab and repeat this: your entries are kept.") }];
   try {
     const body: unknown = await response.json();
     if (isObject(body) && Array.isArray(body["faults"])) return faultList(body["faults"]);
@@ -55,7 +59,6 @@ async function faultsOf(response: Response): Promise<Fault[]> {
     // The body is not JSON: only the status is known.
   }
   const known: Record<number, string> = {
-    401: t("You are logged out: log in again."),
     403: t("You are not permitted to do this. Ask the owner, or an admin of the team."),
     404: t("It no longer exists, or is no longer shared with you."),
     413: t("The file is too large."),
@@ -95,8 +98,15 @@ export async function getBytes(path: string, signal: AbortSignal): Promise<Array
   return (await request(path, "*/*", { signal })).arrayBuffer();
 }
 
-async function request(path: string, accept: string, { method = "GET", body, signal }: Options): Promise<Response> {
+async function request(path: string, accept: string, options: Options): Promise<Response> {
   if (documents !== null) throw new NotShared();
+  let response = await send(path, accept, options);
+  if (response.headers.has(OUTDATED) && (await renewToken())) response = await send(path, accept, options);
+  if (!response.ok) throw new ApiError(response.status, await faultsOf(response));
+  return response;
+}
+
+async function send(path: string, accept: string, { method = "GET", body, signal }: Options): Promise<Response> {
   const headers: Record<string, string> = { Accept: accept };
   if (method !== "GET") headers["X-CSRFToken"] = csrfToken();
   // A form or a file is sent unchanged.
@@ -105,19 +115,37 @@ async function request(path: string, accept: string, { method = "GET", body, sig
   const init: RequestInit = { method, headers, credentials: "same-origin" };
   if (body !== undefined) init.body = isPlain ? body : JSON.stringify(body);
   if (signal) init.signal = signal;
-  let response: Response;
   try {
-    response = await fetch(path.startsWith("/") ? path : ROOT + path, init);
+    return await fetch(path.startsWith("/") ? path : ROOT + path, init);
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
     throw new ApiError(0, [{ pointer: "", message: t("The server cannot be reached. Your entries are kept; try again.") }]);
   }
-  if (!response.ok) throw new ApiError(response.status, await faultsOf(response));
-  return response;
 }
 
-function csrfToken(): string {
-  return document.querySelector<HTMLMetaElement>("meta[name=csrf-token]")?.content ?? "";
+const tokenElement = (page: Document): HTMLMetaElement | null => page.querySelector("meta[name=csrf-token]");
+const csrfToken = (): string => tokenElement(document)?.content ?? "";
+
+/**
+ * Since this page was opened the reader has logged in again, in another tab: takes the new token,
+ * so that what was entered here can be stored. False if nobody is logged in, or somebody else.
+ */
+async function renewToken(): Promise<boolean> {
+  const response = await fetch("/account/", { credentials: "same-origin" }).catch(() => null);
+  if (response?.ok !== true) return false;
+  const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
+  const token = tokenElement(fresh)?.content ?? "";
+  const reader = readerOf(fresh);
+  if (token === "" || reader === null || reader !== readerOf(document)) return false;
+  tokenElement(document)?.setAttribute("content", token);
+  return true;
+}
+
+/** Whose page it is. */
+function readerOf(page: Document): string | null {
+  const data: unknown = JSON.parse(page.getElementById("page-data")?.textContent ?? "null");
+  const me = isObject(data) ? data["me"] : null;
+  return isObject(me) && typeof me["name"] === "string" ? me["name"] : null;
 }
 
 export async function get<T>(path: string, parser: Parser<T>, signal?: AbortSignal): Promise<T> {

@@ -58,6 +58,8 @@ export class LiveSocket {
   private timer: ReturnType<typeof setTimeout> | null = null;
   private silence: ReturnType<typeof setTimeout> | null = null;
   private isWanted = false;
+  /** The server closed it for good; the reader may ask for another trial. */
+  private isEnded = false;
   private readonly online = (): void => this.retryNow();
 
   constructor(private readonly options: SocketOptions) {}
@@ -65,12 +67,14 @@ export class LiveSocket {
   open(): void {
     if (this.isWanted) return;
     this.isWanted = true;
+    this.isEnded = false;
     if (typeof window !== "undefined") window.addEventListener("online", this.online);
     this.connect();
   }
 
   close(): void {
     this.isWanted = false;
+    this.isEnded = false;
     if (typeof window !== "undefined") window.removeEventListener("online", this.online);
     this.clearTimers();
     this.socket?.close(1000);
@@ -86,6 +90,7 @@ export class LiveSocket {
 
   /** Reconnects immediately: the reader pressed the state, or the network came back. */
   retryNow(): void {
+    if (this.isEnded) this.open();
     if (!this.isWanted || this.timer === null) return;
     this.clearTimers();
     this.connect();
@@ -124,6 +129,7 @@ export class LiveSocket {
     const final = CLOSED_FOR_GOOD.get(code);
     if (final !== undefined) {
       this.isWanted = false;
+      this.isEnded = true;
       this.options.onState(final, 0);
       return;
     }

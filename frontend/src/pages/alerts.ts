@@ -1,8 +1,8 @@
 import { t, tn } from "../lib/texts";
 import { AlertList } from "../data/alert_list";
 import { addressOf, filtersOf, fitsView, viewFrom, type DeskView } from "../data/desk_view";
-import { alert as alertParser, type Alert, type AlertGroup } from "../lib/shapes";
-import { get, page } from "../lib/api";
+import { alert as alertParser, feed as feedParser, type Alert, type AlertGroup } from "../lib/shapes";
+import { get, getAll, page } from "../lib/api";
 import { alertCount, reachability } from "../lib/answers";
 import { button, download, empty, h, isTyping, linkButton, replace } from "../lib/dom";
 import { dictionary, integer, isObject } from "../lib/parse";
@@ -329,6 +329,26 @@ function follow(): void {
 }
 
 /**
+ * A feed was removed or is no longer shared, and with it the socket ended: the desk follows
+ * the others.
+ */
+async function followOthers(last: Map<string, number>): Promise<void> {
+  const present = new Set((await getAll("feeds/", feedParser)).map(({ name }) => name));
+  const gone = shell.feeds.filter(({ name }) => !present.has(name));
+  if (gone.length === 0 || gone.length === shell.feeds.length) return;
+  for (const { name } of gone) {
+    last.delete(name);
+    connection.forget(name);
+    shell.feeds.splice(
+      shell.feeds.findIndex((one) => one.name === name),
+      1,
+    );
+  }
+  socket.open();
+  void load();
+}
+
+/**
  * Changes of alerts arrive in the frames of their feed; one socket subscribes to all visible feeds.
  */
 function liveSocket(): LiveSocket {
@@ -349,6 +369,7 @@ function liveSocket(): LiveSocket {
     onState: (kind) => {
       connection.setState(kind);
       if (kind === "refused") location.assign("/login/?next=/alerts/");
+      if (kind === "forbidden") void followOthers(last).catch(fail);
     },
     onFrame: (frame) => {
       connection.heard();

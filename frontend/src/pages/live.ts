@@ -8,7 +8,7 @@ import { lastFeed, setLastFeed } from "../lib/preferences";
 import { mayOperate } from "../lib/roles";
 import { copyLink } from "../views/secret_view";
 import { openShares } from "../views/share_view";
-import { openShell } from "../views/shell_view";
+import { openShell, toast } from "../views/shell_view";
 
 const shell = openShell();
 let live: LiveView | null = null;
@@ -77,4 +77,6 @@ if (first === undefined) {
   );
 } else {
   open(first, first.name === state.feed ? state : { ...noChoice(first.name), mode: state.mode });
+  if (state.feed !== null && first.name !== state.feed)
+    toast(t("The feed “{feed}” no longer exists, or is not shared with you. This is another one.", { feed: state.feed }), "critical");
 }

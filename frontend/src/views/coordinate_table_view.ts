@@ -1,12 +1,24 @@
 /** A region's vertices as a table of numbers: drawing by keyboard, and for exact coordinates. */
 
 import { button, h, iconButton, replace } from "../lib/dom";
-import { isCircle, middleOf, openRing, rectangleIn, withRing, type Box, type Geometry, type Ring } from "../lib/regions";
+import {
+  isCircle,
+  middleOf,
+  openRing,
+  rectangleIn,
+  withRing,
+  type Box,
+  type CircleDocument,
+  type Geometry,
+  type Ring,
+} from "../lib/regions";
 import { t } from "../lib/texts";
 
 export class CoordinateTableView {
   readonly element = h("div", { class: "stack" });
   private geometry: Geometry | null = null;
+  /** In the order of `numbersOf`. */
+  private fields: HTMLInputElement[] = [];
 
   /**
    * `names` are the headings of the two columns: longitude and latitude, or x and y. A new shape
@@ -22,8 +34,14 @@ export class CoordinateTableView {
   }
 
   show(geometry: Geometry | null): void {
-    if (this.element.contains(document.activeElement) && JSON.stringify(geometry) === JSON.stringify(this.geometry)) return;
+    const isAlike = geometry !== null && this.geometry !== null && formOf(geometry) === formOf(this.geometry);
     this.geometry = geometry;
+    // The fields stay, and with them the focus: by Tab from one to the next.
+    if (isAlike) {
+      this.fill(numbersOf(geometry));
+      return;
+    }
+    this.fields = [];
     if (geometry === null) {
       replace(
         this.element,
@@ -33,12 +51,12 @@ export class CoordinateTableView {
           button(t("Start with four corners"), {
             icon: "pentagon",
             kind: "button-sm",
-            onClick: () => this.take(rectangleIn(this.shownBox())),
+            onClick: () => this.begin(rectangleIn(this.shownBox())),
           }),
           button(t("Start with a circle"), {
             icon: "circle",
             kind: "button-sm",
-            onClick: () => this.take({ center: middleOf(this.shownBox()), radius: 100 }),
+            onClick: () => this.begin({ center: middleOf(this.shownBox()), radius: 100 }),
           }),
         ),
       );
@@ -54,18 +72,36 @@ export class CoordinateTableView {
     this.onChange(geometry);
   }
 
+  /** The button is gone; what it began follows. */
+  private begin(geometry: Geometry): void {
+    this.take(geometry);
+    this.fields[0]?.focus();
+  }
+
+  private fill(numbers: readonly number[]): void {
+    this.fields.forEach((field, i) => {
+      if (numberIn(field) === numbers[i]) return;
+      field.value = String(numbers[i]);
+      field.removeAttribute("aria-invalid");
+    });
+  }
+
   private number(name: string, value: number, onValue: (value: number) => void): HTMLInputElement {
     const input = h("input", { class: "input input-sm num", inputmode: "decimal", "aria-label": name, value: String(value) });
     input.addEventListener("change", () => {
-      const typed = Number(input.value.replace(",", "."));
-      const isGood = input.value.trim() !== "" && Number.isFinite(typed);
-      input.setAttribute("aria-invalid", String(!isGood));
-      if (isGood) onValue(typed);
+      const typed = numberIn(input);
+      input.setAttribute("aria-invalid", String(typed === null));
+      if (typed !== null) onValue(typed);
     });
+    this.fields.push(input);
     return input;
   }
 
   private circle([x, y]: [number, number], radius: number): HTMLElement {
+    const set = (change: (now: CircleDocument) => CircleDocument): void => {
+      if (this.geometry !== null && isCircle(this.geometry)) this.take(change(this.geometry));
+    };
+    const move = (change: (now: [number, number]) => [number, number]): void => set((now) => ({ ...now, center: change(now.center) }));
     return h(
       "div",
       { class: "coordinate-circle" },
@@ -73,26 +109,26 @@ export class CoordinateTableView {
         "label",
         { class: "field" },
         h("span", { class: "hint" }, this.names[0]),
-        this.number(t("Centre, {value}", { value: this.names[0] }), x, (value) => this.take({ center: [value, y], radius })),
+        this.number(t("Centre, {value}", { value: this.names[0] }), x, (value) => move((now) => [value, now[1]])),
       ),
       h(
         "label",
         { class: "field" },
         h("span", { class: "hint" }, this.names[1]),
-        this.number(t("Centre, {value}", { value: this.names[1] }), y, (value) => this.take({ center: [x, value], radius })),
+        this.number(t("Centre, {value}", { value: this.names[1] }), y, (value) => move((now) => [now[0], value])),
       ),
       h(
         "label",
         { class: "field" },
         h("span", { class: "hint" }, t("Radius ({radiusUnit})", { radiusUnit: this.radiusUnit })),
-        this.number(t("Radius"), radius, (value) => this.take({ center: [x, y], radius: value })),
+        this.number(t("Radius"), radius, (value) => set((now) => ({ ...now, radius: value }))),
       ),
     );
   }
 
   private corners(ring: Ring): HTMLElement {
-    const set = (changed: Ring): void => {
-      if (this.geometry !== null && !isCircle(this.geometry)) this.take(withRing(this.geometry, changed));
+    const set = (change: (now: Ring) => Ring): void => {
+      if (this.geometry !== null && !isCircle(this.geometry)) this.take(withRing(this.geometry, change(openRing(this.geometry))));
     };
     const rows = ring.map(([x, y], i) =>
       h(
@@ -103,14 +139,14 @@ export class CoordinateTableView {
           "td",
           {},
           this.number(t("Corner {i}, {value}", { i: i + 1, value: this.names[0] }), x, (value) =>
-            set(ring.map((one, n) => (n === i ? [value, one[1]] : one))),
+            set((now) => now.map((one, n) => (n === i ? [value, one[1]] : one))),
           ),
         ),
         h(
           "td",
           {},
           this.number(t("Corner {i}, {value}", { i: i + 1, value: this.names[1] }), y, (value) =>
-            set(ring.map((one, n) => (n === i ? [one[0], value] : one))),
+            set((now) => now.map((one, n) => (n === i ? [one[0], value] : one))),
           ),
         ),
         h(
@@ -119,14 +155,14 @@ export class CoordinateTableView {
           iconButton(t("Remove corner {i}", { i: i + 1 }), "trash-2", {
             kind: "button-quiet button-sm",
             disabled: ring.length <= 3,
-            onClick: () => set(ring.filter((_, n) => n !== i)),
+            onClick: () => {
+              set((now) => now.filter((_, n) => n !== i));
+              this.fields[2 * Math.min(i, ring.length - 2)]?.focus();
+            },
           }),
         ),
       ),
     );
-    const last = ring[ring.length - 1] ?? [0, 0];
-    const first = ring[0] ?? [0, 0];
-    const middle: [number, number] = [(last[0] + first[0]) / 2, (last[1] + first[1]) / 2];
     return h(
       "div",
       { class: "stack" },
@@ -140,7 +176,38 @@ export class CoordinateTableView {
           h("tbody", {}, ...rows),
         ),
       ),
-      h("div", {}, button(t("Add a corner"), { icon: "plus", kind: "button-sm", onClick: () => set([...ring, middle]) })),
+      h(
+        "div",
+        {},
+        button(t("Add a corner"), {
+          icon: "plus",
+          kind: "button-sm",
+          onClick: () => {
+            set((now) => [...now, betweenEnds(now)]);
+            this.fields.at(-2)?.focus();
+          },
+        }),
+      ),
     );
   }
+}
+
+/** Geometries of the same form have the same fields. */
+function formOf(geometry: Geometry): string {
+  return isCircle(geometry) ? "circle" : String(openRing(geometry).length);
+}
+
+function numbersOf(geometry: Geometry): number[] {
+  return isCircle(geometry) ? [...geometry.center, geometry.radius] : openRing(geometry).flat();
+}
+
+function numberIn(field: HTMLInputElement): number | null {
+  const typed = Number(field.value.replace(",", "."));
+  return field.value.trim() !== "" && Number.isFinite(typed) ? typed : null;
+}
+
+function betweenEnds(ring: Ring): [number, number] {
+  const [x, y] = ring[ring.length - 1] ?? [0, 0];
+  const [firstX, firstY] = ring[0] ?? [0, 0];
+  return [(x + firstX) / 2, (y + firstY) / 2];
 }

@@ -8,6 +8,7 @@ import type { ConnectionState } from "../live/socket";
 
 const LOOK_EVERY_MS = 1_000;
 const SILENT = t("The server sends nothing: its database or publisher may be down. Nothing is lost; the page recovers by itself.");
+const FORBIDDEN = { text: t("Not shared"), title: t("No feed is shared with you any more") };
 
 export class DeskConnectionView {
   readonly element: HTMLButtonElement;
@@ -54,11 +55,17 @@ export class DeskConnectionView {
       ? ["silent", { text: silentText(silentMs), title: SILENT }]
       : this.connection === "open"
         ? this.open()
-        : [this.connection, UNCONNECTED[this.connection === "forbidden" ? "refused" : this.connection]];
+        : [this.connection, this.connection === "forbidden" ? FORBIDDEN : UNCONNECTED[this.connection]];
     if (this.element.textContent === text && this.element.title === title) return;
     this.element.className = `state state-${kind}`;
     this.element.textContent = text;
     this.element.title = title;
+  }
+
+  /** The feed is no longer watched. */
+  forget(feed: string): void {
+    this.down.delete(feed);
+    this.failing.delete(feed);
   }
 
   private open(): [string, { text: string; title: string }] {

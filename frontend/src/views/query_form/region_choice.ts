@@ -213,7 +213,10 @@ export class RegionChoice {
   }
 
   private another(): void {
+    const isByKeys = document.activeElement?.matches(":focus-visible") === true;
     this.take(null);
+    // The button is gone. For a pointer, the map comes next.
+    if (isByKeys) this.input.focus();
     this.draw(false);
   }
 

@@ -18,7 +18,9 @@ from tests.browser.page_state import PRESENT
 from tests.webapp.answers import a_user
 from webapp.alerts.models import Alert
 from webapp.jobs.models import FeedHead
-from webapp.queries.services import query_edit
+from webapp.live.access import notify
+from webapp.queries.models import Query
+from webapp.queries.services import query_edit, query_remove
 from webapp.supervisor.sink import FencedWrite, commit
 
 if TYPE_CHECKING:
@@ -279,4 +281,27 @@ def test_a_query_that_is_switched_off_has_no_open_answers(live: Site) -> None:
     left = [(off.pk, off.version)]
     assert commit(FencedWrite(world.feed.pk, head.epoch, head.checkpoint, None, left=left))
     row.get_by_text(re.compile(r"\d+ now")).wait_for(state="detached")
+    assert live.faults == []
+
+
+def test_a_query_that_is_removed_leaves_the_page(live: Site) -> None:
+    world, page = live.world, live.page
+    page.goto(f"{live.address}/?feed=yard&span={world.t + 500}&at=5~5~5.5")
+    row = page.locator(".query-item", has_text="crossings")
+    row.get_by_text(re.compile(r"\d+ now")).wait_for()
+    left = [(world.crossings.pk, world.crossings.version)]
+    query_remove(query=world.crossings, user=a_user())
+    head = FeedHead.objects.get(feed=world.feed)
+    assert commit(FencedWrite(world.feed.pk, head.epoch, head.checkpoint, None, left=left))
+    row.wait_for(state="detached")
+    assert live.faults == []
+
+
+def test_queries_that_are_gone_leave_the_page_with_a_new_snapshot(live: Site) -> None:
+    """One is removed without news, as its job does not run; the other is no longer shared."""
+    world, page = live.world, live.page
+    query_remove(query=world.crossings, user=a_user())
+    Query.objects.filter(pk=world.stays.pk).update(owner=a_user("eve"), public=False, team=None)
+    notify()
+    page.locator(".query-item").first.wait_for(state="detached")
     assert live.faults == []

@@ -235,14 +235,7 @@ export class LiveView {
   // ---- Loading and live updates
 
   private async load(): Promise<void> {
-    try {
-      await this.model.load();
-      this.panel.setQueries(this.model.queries, this.state.hidden);
-      this.showEntities();
-      this.feedMap.regions.set(this.model.drawnRegions());
-    } catch (error) {
-      fail(error);
-    }
+    await this.loadQueries().catch(fail);
     this.session.open();
     const { detection, window } = this.state;
     if (detection !== null) void this.selection.open(detection, window !== null);
@@ -250,7 +243,16 @@ export class LiveView {
     if (this.state.range !== null) this.time.setRange(this.state.range);
   }
 
+  private async loadQueries(): Promise<void> {
+    await this.model.load();
+    this.panel.setQueries(this.model.queries, this.state.hidden);
+    this.showEntities();
+    this.feedMap.regions.set(this.model.drawnRegions());
+  }
+
   private news(news: News): void {
+    // While there was no news, queries may have been registered, changed or removed.
+    if (news.isSnapshot && this.isOpened) void this.loadQueries().catch(() => undefined);
     if (news.isSnapshot) this.positions.clearPresent();
     if (news.isSnapshot) this.connection.loaded();
     this.model.take(news);

@@ -103,7 +103,7 @@ export class Answers {
     const { queries, state, data } = this.model;
     if (data.seq === null) return t("Fetching the answers so far.");
     if (queries.length === 0) return t("Register a query and its answers appear here as they are found.");
-    if (state.hidden.length >= queries.length) return t("All queries are hidden.");
+    if (queries.every(({ id }) => state.hidden.includes(id))) return t("All queries are hidden.");
     if (this.model.loading.isFilling) return t("Fetching the answers so far.");
     const [first, ...others] = state.entities;
     if (first !== undefined)

@@ -101,12 +101,14 @@ export class LiveModel {
     this.chooseEntities(state.entities);
   }
 
+  /** All queries and regions. */
   async load(): Promise<void> {
     const [queries, regions] = await Promise.all([
       getAll(address("queries/", { feed: this.feed.name, page_size: 1000 }), queryRow),
       this.fetchRegions(),
     ]);
     this.regions = regions;
+    this.missingIds.clear();
     this.takeQueries(queries);
   }
 
@@ -144,7 +146,7 @@ export class LiveModel {
   }
 
   /**
-   * Requests queries that were registered or changed since the page was opened.
+   * Requests queries that were registered, changed or removed since the page was opened.
    * Returns whether there are any.
    */
   async fetchUnknown(): Promise<boolean> {
@@ -153,13 +155,18 @@ export class LiveModel {
     if (ids.length === 0) return false;
     // Requested as a list: a query that was removed or is hidden from the reader is missing
     // in it, which is no error.
-    const rows = await getAll(address("queries/", { id: ids.join(",") }), queryRow).catch(() => []);
+    const rows = await getAll(address("queries/", { id: ids.join(",") }), queryRow).catch(() => null);
+    if (rows === null) {
+      for (const id of ids) this.unknownIds.add(id);
+      return false;
+    }
     const renewed = new Set(rows.map((row) => row.id));
-    for (const id of ids) if (!renewed.has(id)) this.missingIds.add(id);
-    if (rows.length === 0) return false;
+    const gone = new Set(ids.filter((id) => !renewed.has(id)));
+    for (const id of gone) this.missingIds.add(id);
+    if (rows.length === 0 && !this.queries.some((row) => gone.has(row.id))) return false;
     const known = new Set(this.regions.map((row) => row.id));
     if (rows.some((row) => row.regions.some((region) => !known.has(region.id)))) this.regions = await this.fetchRegions();
-    this.takeQueries([...this.queries.filter((row) => !renewed.has(row.id)), ...rows]);
+    this.takeQueries([...this.queries.filter((row) => !renewed.has(row.id) && !gone.has(row.id)), ...rows]);
     return true;
   }
 

@@ -116,3 +116,7 @@ export const JOB_EVENTS: Record<string, string> = {
 export function familyName(family: string): string {
   return familyOf(family)?.name ?? kindName(family);
 }
+
+/** What the page says when an address names a feed that it cannot show. */
+export const anotherFeed = (feed: string): string =>
+  t("The feed “{feed}” no longer exists, or is not shared with you. This is another one.", { feed });

@@ -1,4 +1,5 @@
 import { t } from "../lib/texts";
+import { anotherFeed } from "../lib/words";
 import { attachMenu } from "../views/menu_view";
 import { LiveView } from "../views/live_view";
 import { fromSearch, noChoice, toSearch, type ViewState } from "../data/view_state";
@@ -77,6 +78,5 @@ if (first === undefined) {
   );
 } else {
   open(first, first.name === state.feed ? state : { ...noChoice(first.name), mode: state.mode });
-  if (state.feed !== null && first.name !== state.feed)
-    toast(t("The feed “{feed}” no longer exists, or is not shared with you. This is another one.", { feed: state.feed }), "critical");
+  if (state.feed !== null && first.name !== state.feed) toast(anotherFeed(state.feed), "critical");
 }

@@ -42,6 +42,7 @@ import { RegionEditorView } from "../views/region_editor_view";
 import { mayMake } from "../lib/roles";
 import { fail, openShell, toast } from "../views/shell_view";
 import { t } from "../lib/texts";
+import { anotherFeed } from "../lib/words";
 
 const shell = openShell();
 const stored = shell.data["query"] === null || shell.data["query"] === undefined ? null : queryRow(shell.data["query"]);
@@ -486,6 +487,7 @@ async function open(): Promise<void> {
     replace(shell.root, h("div", { class: "page" }, linkButton(t("There are no feeds yet: create one first"), "/feeds/", "activity")));
     return;
   }
+  if (name !== null && name !== feed.name) toast(anotherFeed(name), "critical");
   const earlier = await askedVersion(stored);
   const [regions, channels] = await Promise.all([
     getAll(address("regions/", { feed: feed.name, page_size: 1000 }), regionParser, 20_000),

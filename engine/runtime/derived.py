@@ -256,7 +256,7 @@ def rows_with_events(feed: Feed, query: RegisteredQuery, above: Sequence[Registe
     """Rows in order of time, none late and none twice, with the events that `query` takes from the
     answers of `above` to them.
 
-    For evaluating a stretch of history as a whole; the columns are those of `with_answers(feed)`.
+    For evaluating a period of history as a whole; the columns are those of `with_answers(feed)`.
     """
     one = DerivedQuery(feed, query, {upper.id: upper for upper in above})
     if len(rows):

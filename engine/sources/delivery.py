@@ -18,7 +18,9 @@ from engine.model.feed import Feed
 from engine.model.untimely import future_letters
 from engine.sources.files import CheckedChunk, UnreadableFile
 
-_KEY, _FINER, _DELIVERED, _MISSING = "$key", "$finer", "$delivered", "$missing"
+_KEY, _FINER, _DELIVERED = "$key", "$finer", "$delivered"
+_FRACTIONS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+"""Of a second."""
 _LARGEST = np.iinfo(np.int64).max
 Ints = npt.NDArray[np.int64]
 
@@ -30,24 +32,28 @@ def by_arrival(pieces: Iterable[CheckedChunk]) -> Iterator[pa.Table]:
     Raises UnreadableFile when no event has a value there.
     """
     schema: pa.Schema | None = None
-    read = without = 0
-    with ExternalSort([_MISSING, _KEY, _FINER]) as sort:
+    some_without = False
+    with ExternalSort([_KEY, _FINER]) as sort, ExternalSort([]) as without:
         for piece in pieces:
             assert piece.extra is not None
             keys, finer = _comparable(piece.extra)
-            read, without = read + len(keys), without + keys.null_count
-            missing = pc.cast(pc.is_null(keys), pa.int8())
-            filled = pc.fill_null(keys, "" if pa.types.is_string(keys.type) else 0)
-            rows = piece.rows.append_column(_MISSING, missing).append_column(_KEY, filled).append_column(_FINER, pc.fill_null(finer, 0))
-            schema = schema or rows.schema
-            if rows.schema != schema:
-                raise UnreadableFile("--arrival: the column must hold numbers, or times, or texts throughout")
-            sort.add(rows)
+            rows = piece.rows.append_column(_KEY, keys).append_column(_FINER, finer)
+            if keys.null_count:
+                # Apart: a part without any value does not say of what type they are.
+                some_without = True
+                without.add(piece.rows.filter(keys.is_null()))
+                rows = rows.filter(keys.is_valid())
+            if rows.num_rows:
+                schema = schema or rows.schema
+                if rows.schema != schema:
+                    raise UnreadableFile("--arrival: the column must hold numbers, or times, or texts throughout")
+                sort.add(rows)
         # JSON lines have no header: in them a wrong name of a column is found only here.
-        if without == read > 0:
+        if schema is None and some_without:
             raise UnreadableFile("--arrival: no row has a value in this column")
         for table in sort.sorted():
-            yield table.drop_columns([_MISSING, _KEY, _FINER])
+            yield table.drop_columns([_KEY, _FINER])
+        yield from without.sorted()
 
 
 def _comparable(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
@@ -78,15 +84,16 @@ def _whole_numbers(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, pa.Chunked
 
 
 def _instants(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
-    """Microseconds, and the nanoseconds beyond them: files may have other units than their
+    """Whole seconds, and the nanoseconds after them: files may have other units than their
     neighbours, and times that nanoseconds alone cannot hold."""
     kind = column.type
-    unit = pa.time64("us") if pa.types.is_time(kind) else pa.timestamp("us", getattr(kind, "tz", None))
-    has_nanoseconds = getattr(kind, "unit", None) == "ns"
-    # Both parts of a time before the epoch are negative, which keeps the order.
-    coarse = column.cast(unit, safe=not has_nanoseconds).cast(pa.int64())
-    finer = pc.subtract(column.cast(pa.int64()), pc.multiply(coarse, 1000)) if has_nanoseconds else _zeros(coarse)
-    return coarse, finer
+    if pa.types.is_date32(kind):
+        return pc.multiply(column.cast(pa.int32()).cast(pa.int64()), 86_400), _zeros(column)
+    fraction = _FRACTIONS["ms" if pa.types.is_date64(kind) else kind.unit]
+    whole = column.cast(pa.int32()).cast(pa.int64()) if pa.types.is_time32(kind) else column.cast(pa.int64())
+    seconds, rest = np.divmod(pc.fill_null(whole, 0).to_numpy(), fraction)
+    keys = pa.chunked_array([pa.array(seconds, mask=pc.is_null(column).to_numpy())])
+    return keys, pa.chunked_array([rest * (_FRACTIONS["ns"] // fraction)], pa.int64())
 
 
 def _zeros(like: pa.ChunkedArray) -> pa.ChunkedArray:

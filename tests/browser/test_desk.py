@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from django.conf import settings
+from django.test import Client
 
 from tests.browser.conftest import PASSWORD
 from tests.browser.forms import page_asks, tab_to
@@ -17,7 +18,7 @@ from tests.browser.test_limits import shot
 from tests.webapp.answers import a_feed, a_head
 from webapp.accounts.models import Membership, Role, Team, User
 from webapp.alerts.handling import Decision, alerts_decide
-from webapp.alerts.models import Alert, Step
+from webapp.alerts.models import Alert, AlertStep, Step
 from webapp.feeds.models import Feed
 from webapp.jobs.models import Job, ObservedState
 from webapp.queries.models import Query
@@ -280,3 +281,18 @@ def test_what_was_written_can_be_sent_after_a_log_in_in_another_tab(site: Site) 
     site.context.clear_cookies(name=settings.CSRF_COOKIE_NAME)
     page.get_by_role("button", name="Comment", exact=True).click()
     page.locator(".steps").get_by_text("seen from the pier").wait_for()
+
+
+def test_what_was_written_is_not_sent_as_another_user(site: Site) -> None:
+    page = opened(site, 1)
+    page.keyboard.press("j")
+    what_happened(page, "walker 0: entered")
+    page.get_by_label("Comment", exact=True).fill("seen from the pier")
+    other = Client()
+    other.force_login(User.objects.create_superuser("eve"))
+    name = settings.SESSION_COOKIE_NAME
+    site.context.add_cookies([{"name": name, "value": other.cookies[name].value, "url": site.address}])
+    site.context.clear_cookies(name=settings.CSRF_COOKIE_NAME)
+    page.get_by_role("button", name="Comment", exact=True).click()
+    page.get_by_text("This page is out of date").wait_for()
+    assert not AlertStep.objects.filter(text="seen from the pier").exists()

@@ -127,7 +127,7 @@ def _turn(mute: Mute, now: datetime) -> None:
         _begin(mute)
         return
     following = window_after(mute, now) if mute.rule else None
-    if following is not None and following[0] <= now:
+    if following is not None and following[0] <= mute.window_until:
         # It follows without a pause: both are one window, so nothing comes back in between.
         mute.window_until = following[1]
         mute.save()

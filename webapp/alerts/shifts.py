@@ -214,6 +214,9 @@ def shift_save(*, user: User, shift: Shift | None = None, calendar: str | None =
     saved = Shift(owner=user) if shift is None else hold(shift)
     for name, value in fields.items():
         setattr(saved, name, value)
+    if calendar is not None and saved.zone != zone:
+        # Another request has changed the zone meanwhile.
+        events = _read(calendar, saved.zone, now)
     if events is None:
         saved.save()
         return saved

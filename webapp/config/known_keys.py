@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, NoReturn
 
+from django.http import QueryDict
 from rest_framework import serializers
 
 from engine.model.faults import unknown_among, unknown_name
@@ -29,17 +30,24 @@ class KnownKeys(serializers.Serializer[Any]):
     serializer_choice_field: ClassVar[type[serializers.Field[Any, Any, Any, Any]]] = OneOf
 
     def to_internal_value(self, data: Any) -> Any:
-        """The checked values. Each unknown key is one more fault, with the key that was meant."""
-        unknown: dict[str, Any] = {}
+        """The checked values. Each unknown key is one more fault, with the key that was meant; and
+        so is each key that a form has twice."""
+        refused: dict[str, Any] = {}
         if isinstance(data, dict):
             writable = [name for name, field in self.fields.items() if not field.read_only]
-            unknown = {key: [unknown_name(key, writable, what=Message("key"))] for key in unknown_among(data, self.fields)}
+            refused = {key: [unknown_name(key, writable, what=Message("key"))] for key in unknown_among(data, self.fields)}
+        if isinstance(data, QueryDict):
+            doubled = [key for key, values in data.lists() if len(values) > 1 and not self._is_list(key)]
+            refused |= {key: [Message("The key {name} is here twice: keep one of them.", name=repr(key))] for key in doubled}
         try:
             values = super().to_internal_value(data)
         except serializers.ValidationError as error:
             if isinstance(error.detail, dict):
-                raise serializers.ValidationError({**error.detail, **unknown}) from error
+                raise serializers.ValidationError({**error.detail, **refused}) from error
             raise
-        if unknown:
-            raise serializers.ValidationError(unknown)
+        if refused:
+            raise serializers.ValidationError(refused)
         return values
+
+    def _is_list(self, key: str) -> bool:
+        return isinstance(self.fields.get(key), serializers.ListField | serializers.ManyRelatedField)

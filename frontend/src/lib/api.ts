@@ -25,7 +25,7 @@ export const placedFault = record({ pointer: otherwise(string, ""), message: str
 export type PlacedFault = ReturnType<typeof placedFault>;
 const ROOT = "/api/v1/";
 /** A header of the server's answer to a request with a token that is no longer valid. */
-const OUTDATED = "X-Page-Outdated";
+export const OUTDATED = "X-Page-Outdated";
 
 /**
  * The page behind a link asked for data that it was not given. Not a fault of the reader:
@@ -124,13 +124,13 @@ async function send(path: string, accept: string, { method = "GET", body, signal
 }
 
 const tokenElement = (page: Document): HTMLMetaElement | null => page.querySelector("meta[name=csrf-token]");
-const csrfToken = (): string => tokenElement(document)?.content ?? "";
+export const csrfToken = (): string => tokenElement(document)?.content ?? "";
 
 /**
  * Since this page was opened the reader has logged in again, in another tab: takes the new token,
  * so that what was entered here can be stored. False if nobody is logged in, or somebody else.
  */
-async function renewToken(): Promise<boolean> {
+export async function renewToken(): Promise<boolean> {
   const response = await fetch("/account/", { credentials: "same-origin" }).catch(() => null);
   if (response?.ok !== true) return false;
   const fresh = new DOMParser().parseFromString(await response.text(), "text/html");

@@ -26,6 +26,7 @@ import { warningNotice } from "../views/warning_view";
 const FIRST_ROWS = 60;
 const PAGE_ROWS = 200;
 const COUNT_EVERY_MS = 2_000;
+const FOLLOW_AGAIN_MS = 5_000;
 /** The most rows of a file, as on the server. */
 const FILE_ROWS = 100_000;
 /** The state of a history entry that follows one of the list. */
@@ -329,13 +330,21 @@ function follow(): void {
 }
 
 /**
- * A feed was removed or is no longer shared, and with it the socket ended: the desk follows
- * the others.
+ * The server has ended the socket, as it does when a feed was removed or is no longer shared: the
+ * desk follows the others, or tries again if that is not the reason or cannot be found out.
  */
 async function followOthers(last: Map<string, number>): Promise<void> {
-  const present = new Set((await getAll("feeds/", feedParser)).map(({ name }) => name));
+  const feeds = await getAll("feeds/", feedParser).catch(() => shell.feeds);
+  const present = new Set(feeds.map(({ name }) => name));
   const gone = shell.feeds.filter(({ name }) => !present.has(name));
-  if (gone.length === 0 || gone.length === shell.feeds.length) return;
+  if (gone.length === 0) {
+    setTimeout(() => socket.retryNow(), FOLLOW_AGAIN_MS);
+    return;
+  }
+  if (gone.length === shell.feeds.length) {
+    connection.setState("forbidden");
+    return;
+  }
   for (const { name } of gone) {
     last.delete(name);
     connection.forget(name);
@@ -367,7 +376,7 @@ function liveSocket(): LiveSocket {
       for (const one of shell.feeds) subscribe(one.name);
     },
     onState: (kind) => {
-      connection.setState(kind);
+      connection.setState(kind === "forbidden" ? "reconnecting" : kind);
       if (kind === "refused") location.assign("/login/?next=/alerts/");
       if (kind === "forbidden") void followOthers(last).catch(fail);
     },

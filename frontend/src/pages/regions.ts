@@ -17,6 +17,8 @@ import { REGION_FILES } from "../views/query_form/region_choice";
 import { fail, openShell, toast } from "../views/shell_view";
 import { t, tn } from "../lib/texts";
 
+/** The most faults that an answer lists. */
+const MOST_FAULTS = 500;
 const shell = openShell();
 const name = new URLSearchParams(location.search).get("feed") ?? lastFeed();
 const start = shell.feeds.find((feed) => feed.name === name) ?? shell.feeds[0];
@@ -382,7 +384,9 @@ class RegionsPage {
       this.fitTo(created);
     } catch (error) {
       const count = error instanceof ApiError ? error.faults.length : 0;
-      if (count > 1) toast(t("Nothing was stored: the file has {count} faults. {reason}", { count, reason: reason(error) }), "critical");
+      const shown = count < MOST_FAULTS ? count : `${MOST_FAULTS}+`;
+      if (count > 1)
+        toast(t("Nothing was stored: the file has {count} faults. {reason}", { count: shown, reason: reason(error) }), "critical");
       else fail(error);
     }
   }

@@ -77,7 +77,9 @@ export function attachMenu(opener: HTMLButtonElement, items: () => MenuItem[]): 
   opener.addEventListener("click", () => (menu === null ? open() : close()));
   return () => {
     if (menu === null) return;
+    const before = document.activeElement?.textContent;
     close();
     open();
+    menu.querySelectorAll("button").forEach((one) => one.textContent === before && one.focus());
   };
 }

@@ -132,11 +132,11 @@ function show(text: string, kind: ToastKind, action?: { text: string; href: stri
   const place = document.getElementById("toasts");
   if (place === null) return null;
   // What is said again, as at each attempt while the server is away, is not stacked.
-  for (const shown of place.querySelectorAll<HTMLElement>(".toast")) if (shown.dataset["text"] === text) shown.remove();
+  for (const shown of place.querySelectorAll<HTMLElement>("[data-text]")) if (shown.dataset["text"] === text) shown.remove();
   const names = { info: "info", good: "circle-check", critical: "circle-alert" };
   const node = h(
     "div",
-    { class: `toast toast-${kind}`, "data-text": text },
+    { class: `toast toast-${kind}`, "data-text": onDismiss === undefined ? text : null },
     icon(names[kind]),
     h("div", { class: "grow" }, text, action ? h("div", {}, h("a", { href: action.href }, action.text)) : null),
   );

@@ -85,7 +85,7 @@ happensAt(told(left(P), 2), T) :- happensAt(told(left(P), 1), T).
     assert power["intervals"][0]["rule_end"]["because"] == ["happensAt(leave(b), 9)"]
 
 
-def test_only_the_stretch_and_the_entities_asked_for() -> None:
+def test_only_the_period_and_the_entities_asked_for() -> None:
     assert run_sandbox(PROGRAM, DOCUMENT, FEED, stamped(STORY), 20, 30) == []
     lanes = run_sandbox(PROGRAM, DOCUMENT, FEED, stamped(STORY), 0, 4, entities=["a"])
     assert [(one["fluent"], one["args"], one["intervals"][0]["end"]) for one in lanes] == [("present", ["a"], None)]

@@ -134,7 +134,7 @@ def test_faults_have_their_places() -> None:
 @settings(max_examples=examples(20), deadline=None)
 @given(reports_of)
 def test_the_sandbox_has_the_critical_points(reports: list[Report]) -> None:
-    """A program is tried, and its answers explained, over a stretch of plain positions: with all
+    """A program is tried, and its answers explained, over a period of plain positions: with all
     that its answers are made of."""
     table = stamped(sorted(reports, key=lambda report: report.t))
     lanes = run_sandbox(PROGRAM, DOCUMENT, feed(0), table, 0, max(report.t for report in reports))

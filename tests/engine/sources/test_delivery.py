@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -76,13 +78,15 @@ def test_times_of_other_units_in_the_next_file_are_one_order(tmp_path: Path) -> 
         5: pa.array([1_000_000_001, 999_999_001, -1, -1_001, -1_000], pa.timestamp("ns")),
         10: pa.array([1, 253_402_300_799], pa.timestamp("s")),
         12: pa.array([-1], pa.date32()),
+        13: pa.array([2**63 - 1], pa.timestamp("ms")),
+        14: pa.array([1_500], pa.date64()),
     }
     paths = []
     for first, times in came.items():
         paths.append(tmp_path / f"{first:02}.parquet")
         pq.write_table(pa.table({"entity": ["a"] * len(times), "t": range(first, first + len(times)), "came": times}), paths[-1])
     tables = by_arrival(read_files(paths, Columns(FEED, extra="came")))
-    assert [t for table in tables for t in table.column("t").to_pylist()] == [12, 8, 9, 7, 3, 6, 1, 10, 5, 2, 11, 4]
+    assert [t for table in tables for t in table.column("t").to_pylist()] == [12, 8, 9, 7, 14, 3, 6, 1, 10, 5, 2, 11, 13, 4]
 
 
 def test_whole_numbers_and_fractions_are_one_order_in_whatever_parts_they_are_read(tmp_path: Path) -> None:
@@ -111,6 +115,18 @@ def test_whole_numbers_and_fractions_are_one_order_in_whatever_parts_they_are_re
         list(by_arrival(read_files(paths, Columns(FEED, extra="came"))))
 
 
+@pytest.mark.parametrize("values", [["b", "a"], [dt.datetime(2026, 1, 2, tzinfo=dt.UTC), dt.datetime(2026, 1, 1, tzinfo=dt.UTC)], [2, 1]])
+def test_parts_without_a_value_come_last_whatever_the_others_hold(values: list[Any], tmp_path: Path) -> None:
+    parts: list[list[Any]] = [[None, None], [values[0], None], [None], [values[1]]]
+    paths, first = [], 1
+    for part in parts:
+        paths.append(tmp_path / f"{first:02}.parquet")
+        pq.write_table(pa.table({"entity": ["a"] * len(part), "t": range(first, first + len(part)), "came": pa.array(part)}), paths[-1])
+        first += len(part)
+    tables = by_arrival(read_files(paths, Columns(FEED, extra="came")))
+    assert [t for table in tables for t in table.column("t").to_pylist()] == [6, 3, 1, 2, 4, 5]
+
+
 def test_an_unknown_arrival_column_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UnreadableFile, match="did you mean 'came'"):
         by_column(tmp_path, "entity,t,came\na,1,1\n", "cane")
@@ -119,7 +135,7 @@ def test_an_unknown_arrival_column_is_refused(tmp_path: Path) -> None:
 def test_an_arrival_column_without_any_value_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "e.jsonl"
     path.write_text('{"entity": "a", "t": 2, "came": 1}\n{"entity": "a", "t": 1}\n')
-    assert [table.column("t").to_pylist() for table in by_arrival(read_files([path], Columns(FEED, extra="came")))] == [[2, 1]]
+    assert [t for table in by_arrival(read_files([path], Columns(FEED, extra="came"))) for t in table.column("t").to_pylist()] == [2, 1]
     with pytest.raises(UnreadableFile, match="no row has a value"):
         list(by_arrival(read_files([path], Columns(FEED, extra="cane"))))
 

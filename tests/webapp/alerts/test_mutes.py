@@ -153,6 +153,20 @@ def test_windows_without_a_pause_between_them_are_one(query: Query, people: Simp
     assert mute.ended_at is not None
 
 
+def test_a_pause_that_nobody_saw_is_a_pause(query: Query, people: SimpleNamespace) -> None:
+    """The tick was away from the end of the window until the next one: what was opened and ended
+    between them was not muted."""
+    begin = timezone.now().replace(microsecond=0) - timedelta(days=1) - HOUR / 2
+    days = {"starts_at": begin, "until": begin + HOUR, "rule": "FREQ=DAILY"}
+    mute = mute_create(owner=people.owner, feed=query.feed, query=query, reason="Works", **days)
+    Mute.objects.filter(pk=mute.pk).update(window_from=begin, window_until=begin + HOUR, begun=True)
+    record(query, crossing(query, "in", "a", 10))
+    Alert.objects.update(opened_at=begin + 2 * HOUR, mute=None)
+    assert mutes_turn(begin + 24 * HOUR + HOUR / 2) == 1
+    mute.refresh_from_db()
+    assert mute.window_from == begin + timedelta(days=1) and muted() == []
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

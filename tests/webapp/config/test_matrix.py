@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from rest_framework.test import APIClient
 
@@ -268,6 +269,12 @@ def test_an_unknown_key_of_a_body_is_refused(things: dict[str, Any], people: Sim
             if answer.status_code != 400 or "/dry_rum" not in [fault["pointer"] for fault in answer.json()["faults"]]:
                 taken.append((name, method, answer.status_code, answer.content[:200]))
     assert taken == []
+
+
+def test_a_key_that_a_form_has_twice_is_refused(things: dict[str, Any], people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    form = {"feed": "yard", "file": SimpleUploadedFile("a.json", b"{}"), "dry_run": ["true", "false"]}
+    answer = client_of(people.owner).post("/api/v1/regions/import", form, format="multipart")
+    assert answer.status_code == 400 and "/dry_run" in [fault["pointer"] for fault in answer.json()["faults"]]
 
 
 def test_alerts_and_their_counts_are_hidden_from_a_stranger(

@@ -63,8 +63,8 @@ export class Overlays {
 
   private async show(one: Shown): Promise<void> {
     one.collection ??= (await get(`${this.address}${one.id!}/`, anything)) as GeoJSON.FeatureCollection;
-    // Chosen in the menu while it was loaded.
-    if (one.layer !== null) return;
+    // Chosen in the menu, or removed, while it was loaded.
+    if (one.layer !== null || (one.id !== null && !this.all.includes(one))) return;
     const { near } = this.feedMap;
     one.layer = L.geoJSON(one.collection, {
       pane: "overlays",

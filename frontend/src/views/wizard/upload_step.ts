@@ -3,6 +3,7 @@
  */
 
 import * as tus from "tus-js-client";
+import { csrfToken, OUTDATED, renewToken } from "../../lib/api";
 import { button, h, icon } from "../../lib/dom";
 import { formatNumber } from "../../lib/time";
 import { acceptFiles } from "../file_drops";
@@ -12,10 +13,6 @@ import { t } from "../../lib/texts";
 /** Bytes of a part: an interruption on a slow line loses at most one. */
 const PART = 8_000_000;
 const ADDRESS = "/api/v1/uploads/";
-
-function csrf(): string {
-  return document.querySelector<HTMLMetaElement>("meta[name=csrf-token]")?.content ?? "";
-}
 
 /** The drop area; `done` gets the id of the complete upload. */
 export function uploadStep(done: (id: string) => void): HTMLElement {
@@ -63,6 +60,7 @@ export async function sendFile(file: File, status: HTMLElement, done: (id: strin
     h("div", { class: "progress", role: "progressbar", "aria-label": t("Upload of {name}", { name: file.name }) }, bar),
   );
   let isRunning = true;
+  let isRenewed = false;
   const show = (sent: number, whole: number): void => {
     bar.style.setProperty("--w", `${whole === 0 ? 0 : (sent / whole) * 100}%`);
     words.textContent = t("{sent} of {whole} MB", {
@@ -70,19 +68,29 @@ export async function sendFile(file: File, status: HTMLElement, done: (id: strin
       whole: formatNumber(Math.round(whole / 1e5) / 10),
     });
   };
+  const failed = async (error: Error): Promise<void> => {
+    if (!isRenewed && isOutdated(error)) {
+      isRenewed = true;
+      if (await renewToken()) {
+        upload.start();
+        return;
+      }
+    }
+    isRunning = false;
+    pause.lastChild!.textContent = t("Continue");
+    toast(refusal(error), "critical");
+  };
   const upload = new tus.Upload(file, {
     endpoint: ADDRESS,
     chunkSize: PART,
     retryDelays: [0, 1000, 3000, 5000, 10_000],
     removeFingerprintOnSuccess: true,
     metadata: { filename: file.name },
-    headers: { "X-CSRFToken": csrf() },
-    onProgress: show,
-    onError: (error) => {
-      isRunning = false;
-      pause.lastChild!.textContent = t("Continue");
-      toast(refusal(error), "critical");
+    onBeforeRequest: (request) => {
+      request.setHeader("X-CSRFToken", csrfToken());
     },
+    onProgress: show,
+    onError: (error) => void failed(error),
     onSuccess: () => {
       const id = /([0-9a-f-]{36})\/?$/.exec(upload.url ?? "")?.[1];
       if (id !== undefined) done(id);
@@ -98,6 +106,11 @@ export async function sendFile(file: File, status: HTMLElement, done: (id: strin
   const [before] = await upload.findPreviousUploads();
   if (before !== undefined) upload.resumeFromPreviousUpload(before);
   upload.start();
+}
+
+/** The reader has logged in again, in another tab. */
+function isOutdated(error: Error): boolean {
+  return error instanceof tus.DetailedError && (error.originalResponse?.getHeader(OUTDATED) ?? "") !== "";
 }
 
 function refusal(error: Error): string {

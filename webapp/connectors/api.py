@@ -64,9 +64,11 @@ class ConnectorSerializer(KnownKeys, serializers.ModelSerializer[Connector]):
 
 
 class TrialSerializer(KnownKeys):
-    """What is to be tested, before or after it is saved."""
+    """What is to be tested, before or after it is saved: as the connector would be stored."""
 
     feed = FeedNameField()
+    name = serializers.CharField(required=False, help_text="Not needed for a test.")
+    enabled = serializers.BooleanField(required=False, help_text="Not needed for a test.")
     kind = serializers.CharField(max_length=40)
     settings = serializers.DictField(required=False, default=dict)
     reading = serializers.DictField(required=False, default=dict)

@@ -261,7 +261,7 @@ def test_the_filtered_list_is_downloaded_whole(site: Site) -> None:
 
 
 def test_the_desk_follows_the_other_feeds_when_one_is_removed(site: Site) -> None:
-    other = a_feed("bay", public=True)
+    other = a_head(a_feed("bay", public=True)).feed
     page = opened(site, 1)
     Job.objects.update(observed_state=ObservedState.RUNNING)
     page.locator(".state-live").wait_for()

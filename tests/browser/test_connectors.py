@@ -35,6 +35,7 @@ def test_a_connector_that_keeps_failing_is_said_on_every_page(site: Site) -> Non
     connector_keeps_failing(mast, since=timezone.now(), why="192.0.2.1:1883 cannot be reached: timed out")
     site.log_in()
     page = site.page
+    page.goto(site.address + "/")
     bar(page, "Connector fails")
     shot(site, "live-connector-fails")
     page.goto(site.address + "/alerts/")

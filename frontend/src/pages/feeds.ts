@@ -1,6 +1,6 @@
 import "uplot/dist/uPlot.min.css";
 import uPlot from "uplot";
-import { ApiError, call, get, getAll, post } from "../lib/api";
+import { ApiError, call, get, getAll, post, reason } from "../lib/api";
 import { button, empty, h, icon, linkButton, replace } from "../lib/dom";
 import { onThemeChange, token } from "../lib/colours";
 import { feedMeasures, feedStatus, job as jobParser, type FeedStatus, type Happened, type Job } from "../lib/shapes";
@@ -37,7 +37,8 @@ const body = pageFrame(shell.root, t("Feeds and jobs"), [
 let jobs: readonly Job[] = [];
 const jobsPlace = h("section", { class: "stack-lg", "aria-label": t("Jobs") });
 const feedsPlace = h("section", { class: "stack-lg", "aria-label": t("Feeds") });
-body.append(jobsPlace, feedsPlace);
+const outdated = h("p", { class: "notice notice-high", role: "alert", hidden: true });
+body.append(outdated, jobsPlace, feedsPlace);
 /** Shown while there is no feed. */
 const samplesPlace = h("div", { "data-empty": true });
 if (mayMake) samplesPlace.append(samplesView(teams[0]?.id ?? null));
@@ -115,7 +116,7 @@ function jobCard(row: Job): HTMLElement {
         ? button(t("Remove"), {
             kind: "button-quiet button-danger button-sm",
             "aria-label": t("Remove the job {name}", { name: row.name }),
-            onClick: () => void removeJob(row),
+            onClick: () => removeJob(row),
           })
         : null,
     ),
@@ -162,7 +163,7 @@ function newJob(): void {
     button(t("Make job"), {
       kind: "button-primary",
       onClick: () => {
-        post("jobs/", { name: name.value.trim(), team: Number(team.value) }, jobParser).then(
+        return post("jobs/", { name: name.value.trim(), team: Number(team.value) }, jobParser).then(
           () => {
             dialog.close();
             void refresh();
@@ -323,7 +324,7 @@ function feedCard(first: FeedStatus): FeedCard {
   const letters = button(t("Dead letters"), {
     icon: "ban",
     kind: "button-sm",
-    onClick: () => void showDeadLetters(first, shell.me.time_zone),
+    onClick: () => showDeadLetters(first, shell.me.time_zone),
   });
   const element = h(
     "article",
@@ -489,7 +490,21 @@ async function refresh(): Promise<void> {
   }
 }
 
+let refreshedAt = Date.now();
+
+function upToDate(): void {
+  refreshedAt = Date.now();
+  outdated.hidden = true;
+}
+
+/** Old figures are not taken for present ones. */
+function outOfDate(error: unknown): void {
+  const why = t("Not up to date since {time}. {why}", { time: formatClock(refreshedAt, "ms", shell.me.time_zone), why: reason(error) });
+  outdated.hidden = false;
+  if (outdated.textContent !== why) replace(outdated, icon("triangle-alert"), h("span", {}, why));
+}
+
 onThemeChange(() => cards.forEach((card) => card.redraw()));
 replace(jobsPlace, h("div", { class: "panel panel-body stack" }, h("div", { class: "skeleton" }), h("div", { class: "skeleton" })));
 refresh().catch(fail);
-setInterval(() => void refresh().catch(() => undefined), EVERY_MS);
+setInterval(() => void refresh().then(upToDate, outOfDate), EVERY_MS);

@@ -62,17 +62,25 @@ const FOCUSABLE = ["a[href]", "button", "input", "select", "textarea", "summary"
  * focus, so that a key that was meant for what is gone meets nothing else.
  */
 function successor(parent: Element, focused: HTMLElement): () => HTMLElement | null {
+  const twin = twinOf(parent, focused);
+  return () => {
+    const found = twin();
+    if (found !== null) return found;
+    if (!(parent instanceof HTMLElement) || !parent.isConnected) return null;
+    if (!parent.hasAttribute("tabindex")) parent.tabIndex = -1;
+    return parent;
+  };
+}
+
+/** Finds the element itself while it is there, then the one of its kind and name in its place, if there is one. */
+export function twinOf(parent: Element, focused: HTMLElement): () => HTMLElement | null {
   const kind = kindOf(focused);
   const alike = (): HTMLElement[] => [...parent.querySelectorAll<HTMLElement>(FOCUSABLE)].filter((one) => kindOf(one) === kind);
   const before = alike();
   return () => {
     if (focused.isConnected) return focused;
     const after = alike();
-    const found = after.length === before.length ? after[before.indexOf(focused)] : undefined;
-    if (found !== undefined) return found;
-    if (!(parent instanceof HTMLElement) || !parent.isConnected) return null;
-    if (!parent.hasAttribute("tabindex")) parent.tabIndex = -1;
-    return parent;
+    return after.length === before.length ? (after[before.indexOf(focused)] ?? null) : null;
   };
 }
 

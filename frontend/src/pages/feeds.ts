@@ -1,6 +1,6 @@
 import "uplot/dist/uPlot.min.css";
 import uPlot from "uplot";
-import { ApiError, call, get, getAll, post, reason } from "../lib/api";
+import { ApiError, call, get, getAll, post } from "../lib/api";
 import { button, empty, h, icon, linkButton, replace } from "../lib/dom";
 import { onThemeChange, token } from "../lib/colours";
 import { feedMeasures, feedStatus, job as jobParser, type FeedStatus, type Happened, type Job } from "../lib/shapes";
@@ -13,6 +13,7 @@ import { showFaults } from "../views/faults_view";
 import { openConnectors } from "../views/connectors/list_view";
 import { openFeedSettings } from "../views/feed_form_view";
 import { fail, openShell, pageFrame, toast } from "../views/shell_view";
+import { OutdatedView } from "../views/outdated_view";
 import { warningNotice } from "../views/warning_view";
 import { samplesView } from "../views/wizard/samples_view";
 import { formatCompact, t } from "../lib/texts";
@@ -37,8 +38,8 @@ const body = pageFrame(shell.root, t("Feeds and jobs"), [
 let jobs: readonly Job[] = [];
 const jobsPlace = h("section", { class: "stack-lg", "aria-label": t("Jobs") });
 const feedsPlace = h("section", { class: "stack-lg", "aria-label": t("Feeds") });
-const outdated = h("p", { class: "notice notice-high", role: "alert", hidden: true });
-body.append(outdated, jobsPlace, feedsPlace);
+const outdated = new OutdatedView(shell.me.time_zone);
+body.append(outdated.element, jobsPlace, feedsPlace);
 /** Shown while there is no feed. */
 const samplesPlace = h("div", { "data-empty": true });
 if (mayMake) samplesPlace.append(samplesView(teams[0]?.id ?? null));
@@ -490,21 +491,7 @@ async function refresh(): Promise<void> {
   }
 }
 
-let refreshedAt = Date.now();
-
-function upToDate(): void {
-  refreshedAt = Date.now();
-  outdated.hidden = true;
-}
-
-/** Old figures are not taken for present ones. */
-function outOfDate(error: unknown): void {
-  const why = t("Not up to date since {time}. {why}", { time: formatClock(refreshedAt, "ms", shell.me.time_zone), why: reason(error) });
-  outdated.hidden = false;
-  if (outdated.textContent !== why) replace(outdated, icon("triangle-alert"), h("span", {}, why));
-}
-
 onThemeChange(() => cards.forEach((card) => card.redraw()));
 replace(jobsPlace, h("div", { class: "panel panel-body stack" }, h("div", { class: "skeleton" }), h("div", { class: "skeleton" })));
 refresh().catch(fail);
-setInterval(() => void refresh().then(upToDate, outOfDate), EVERY_MS);
+setInterval(() => void outdated.follow(refresh()), EVERY_MS);

@@ -222,3 +222,23 @@ describe("a step to an answer of which only the count is loaded", () => {
     expect(asked).toHaveLength(1);
   });
 });
+
+describe("a query that is not listed any more", () => {
+  const ANSWER = { ...row("x", 7, 5, 9), query: 7, query_name: "Gate", sentence: "Reports what enters." };
+  const GONE = { version: 1, name: "Gate", sentence: "Reports what enters." };
+
+  it("is told by its answer, which is requested once", async () => {
+    const { model, asked } = await loaded({ "detections/x/": ANSWER });
+    const answer = { ...row("x", 7, 5, 9), version: 1 };
+    await new Promise<void>((come) => expect([model.goneQuery(answer, come), model.queryName("7")]).toEqual(["coming", "Query 7"]));
+    expect([model.goneQuery(answer, () => undefined), model.queryName("7")]).toEqual([GONE, "Gate"]);
+    expect(asked).toEqual(["detections/x/?feed=yard"]);
+  });
+
+  it("stays a number for readers who may not see it", async () => {
+    const { model, asked } = await loaded({});
+    const answer = row("x", 7, 5, 9);
+    await new Promise<void>((come) => expect(model.goneQuery(answer, come)).toBe("coming"));
+    expect([model.goneQuery(answer, () => undefined), model.queryName("7"), asked.length]).toEqual([null, "Query 7", 1]);
+  });
+});

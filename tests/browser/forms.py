@@ -118,7 +118,7 @@ def preview(page: Page, by_keyboard: bool = False) -> int:
     for _ in range(MOST_TRIALS):
         with page.expect_response(lambda answer: answer.url.endswith("/queries/preview")) as answered:
             if by_keyboard:
-                tab_to(page, "#run-preview:enabled")
+                tab_to(page, "#run-preview:not([aria-disabled])")
                 page.keyboard.press("Enter")
             else:
                 page.locator("#run-preview").click()

@@ -6,27 +6,30 @@ from __future__ import annotations
 import csv
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from django.conf import settings
+from django.contrib.sessions.models import Session
 from django.test import Client
 
 from tests.browser.conftest import PASSWORD
-from tests.browser.forms import page_asks, tab_to
+from tests.browser.forms import page_asks, slow_network, tab_to
 from tests.browser.test_alerts import come, make
 from tests.browser.test_limits import shot
 from tests.webapp.answers import a_feed, a_head
 from webapp.accounts.models import Membership, Role, Team, User
 from webapp.alerts.handling import Decision, alerts_decide
-from webapp.alerts.models import Alert, AlertStep, Step
+from webapp.alerts.models import Alert, AlertStep, Mute, Step
 from webapp.feeds.models import Feed
 from webapp.jobs.models import Job, ObservedState
 from webapp.queries.models import Query
+from webapp.queries.services import query_remove
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playwright.sync_api import Page
+    from playwright.sync_api import Locator, Page
 
     from tests.browser.conftest import Site
 
@@ -134,6 +137,78 @@ def test_what_others_do_is_shown_and_takes_no_text_away(site: Site) -> None:
     page.get_by_role("button", name="Right", exact=True).click()
     page.locator(".alert-detail").get_by_text("ada right").wait_for()
     assert page.get_by_label("Comment", exact=True).input_value() == "Asked the harbour"
+
+
+def test_an_open_alert_of_a_query_that_is_removed_offers_no_decision(site: Site) -> None:
+    page = opened(site, 2)
+    page.keyboard.press("j")
+    what_happened(page, "walker 1: entered")
+    page.get_by_role("button", name="Acknowledge", exact=True).wait_for()
+    page.locator(".alert-state", has_text="Seen").wait_for()
+    query_remove(query=site.world.crossings, user=User.objects.get(username="ada"))
+    page.get_by_text("Its query was removed").wait_for()
+    assert page.get_by_role("button", name="Acknowledge", exact=True).count() == 0
+    assert page.locator(".alert-head").get_by_role("link").count() == 0, "there is no page of the query"
+
+
+def test_by_keyboard_nothing_is_sent_twice_and_the_focus_is_not_lost(site: Site) -> None:
+    page = opened(site, 2)
+    page.keyboard.press("j")
+    what_happened(page, "walker 1: entered")
+    with slow_network(page):
+        comment = page.get_by_label("Comment", exact=True)
+        comment.fill("Asked the harbour")
+        press_twice(page, page.get_by_role("button", name="Comment", exact=True))
+        page.locator(".steps").get_by_text("Asked the harbour").wait_for()
+        assert page.evaluate(FOCUSED) == "Comment"
+        press_twice(page, page.get_by_role("button", name="False alarm"))
+        page.locator(".alert-detail").get_by_text("ada false alarm").wait_for()
+        assert page.evaluate(FOCUSED) == "False alarm"
+        page.get_by_role("button", name="Mute…").press("Enter")
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_label("Reason").last.fill("Works on the quay")
+        press_twice(page, dialog.get_by_role("button", name="Mute"))
+        page.get_by_text("Muted.", exact=True).wait_for()
+    page.wait_for_timeout(1_000)
+    assert AlertStep.objects.filter(text="Asked the harbour").count() == 1 and Mute.objects.count() == 1
+    page.get_by_role("button", name="Mutes").press("Enter")
+    page.get_by_role("button", name="Lift").press("Enter")
+    page.locator(".mutes").get_by_text("ended").wait_for()
+    assert page.evaluate("() => document.querySelector('dialog').contains(document.activeElement)")
+    assert site.faults == []
+
+
+def press_twice(page: Page, button: Locator) -> None:
+    button.press("Enter")
+    page.keyboard.press("Enter")
+
+
+def test_ages_of_all_alerts_are_told_at_the_same_moment(site: Site) -> None:
+    page = opened(site, 6)
+    page.keyboard.press("j")
+    what_happened(page, "walker 5: entered")
+    page.wait_for_timeout(6_000)
+    ages = page.locator("tr[data-alert] [data-age]").all_inner_texts()
+    assert len(ages) == 6 and "just now" not in ages
+    seconds = [int(text.split()[0]) for text in ages]
+    assert seconds == sorted(seconds)
+    told = page.locator(".alert-detail .dl [data-age]").inner_text()
+    assert abs(int(told.split()[0]) - seconds[0]) <= 1
+
+
+def test_on_a_phone_a_message_does_not_cover_the_head_of_an_open_alert(site: Site) -> None:
+    page = opened(site, 2)
+    page.keyboard.press("j")
+    what_happened(page, "walker 1: entered")
+    site.resize(390)
+    come(site, 1, 10)
+    page.locator(".toast").wait_for()
+    page.wait_for_timeout(500)
+    toast, close = page.locator(".toast").bounding_box(), page.locator(".alert-head button").bounding_box()
+    assert toast is not None and close is not None and toast["y"] + toast["height"] <= close["y"]
+    page.locator(".toast button").click()
+    page.wait_for_function("(y) => document.querySelector('.alert-head button').getBoundingClientRect().y < y", arg=close["y"])
+    assert site.faults == []
 
 
 def test_a_begun_comment_stays_with_its_alert(site: Site) -> None:
@@ -296,3 +371,24 @@ def test_what_was_written_is_not_sent_as_another_user(site: Site) -> None:
     page.get_by_role("button", name="Comment", exact=True).click()
     page.get_by_text("This page is out of date").wait_for()
     assert not AlertStep.objects.filter(text="seen from the pier").exists()
+
+
+def test_pages_that_are_open_when_a_session_ends_say_so_and_lose_nothing(site: Site) -> None:
+    page = opened(site, 2)
+    page.get_by_role("button", name="Unattended", exact=True).click()
+    page.get_by_role("button", name="walker 1", exact=True).click()
+    what_happened(page, "walker 1: entered")
+    desk = page.url
+    feeds, wizard = page.context.new_page(), page.context.new_page()
+    feeds.goto(site.address + "/feeds/")
+    feeds.get_by_role("heading", name="yard").wait_for()
+    wizard.goto(site.address + "/feeds/new")
+    wizard.get_by_text("Drop a recording here").wait_for()
+    Session.objects.all().delete()
+    wizard.locator("#wizard-file").set_input_files({"name": "a.csv", "mimeType": "text/csv", "buffer": b"entity,t,x,y\na,1,2,3\n"})
+    wizard.get_by_text("Log in again in another tab and continue here").wait_for()
+    feeds.get_by_text("Not up to date since").wait_for()
+    site.kill_web()
+    site.start_web()
+    page.wait_for_url("**/login/**")
+    assert parse_qs(urlsplit(page.url).query)["next"] == [desk.removeprefix(site.address)]

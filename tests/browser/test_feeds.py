@@ -335,7 +335,7 @@ def test_a_second_test_guesses_again_until_someone_changes_the_guess(inner_netwo
 def _tried(page: Page) -> None:
     with page.expect_response("**/connectors/trial"):
         page.get_by_role("button", name="Test", exact=True).click()
-    page.wait_for_function("() => [...document.querySelectorAll('.connector-form button')].every((one) => !one.disabled)")
+    page.wait_for_function("() => [...document.querySelectorAll('.connector-form button')].every((one) => !one.hasAttribute('aria-disabled'))")
 
 
 def _choose_queries_whose_answers_go_out(site: Site, port: int) -> None:

@@ -115,7 +115,9 @@ def test_a_viewer_is_told_before_the_work_that_it_cannot_be_saved(site: Site) ->
     page.get_by_text("You can preview a query here, but not register it").wait_for()
     page.goto(site.address + "/regions/?feed=bay")
     page.get_by_role("button", name="Export").wait_for()
-    assert page.get_by_role("button", name="Import").count() == 0
+    for maker in ("Import", "Draw a polygon", "Draw a rectangle", "Draw a circle"):
+        assert page.get_by_role("button", name=maker).count() == 0
+    page.get_by_text("To make one, you need the role analyst in a team.").wait_for()
     assert site.faults == []
 
 

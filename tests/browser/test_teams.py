@@ -37,8 +37,9 @@ def test_a_user_is_invited_promoted_demoted_and_removed(site: Site) -> None:
     page.get_by_role("button", name="Invite", exact=True).click()
     link = page.get_by_label("Link of the invitation").input_value()
     shot(site, "invited")
-    page.get_by_role("button", name="Done").click()
     page.get_by_text("Invited as viewer by ada").wait_for()
+    page.get_by_role("button", name="Done").press("Enter")
+    page.wait_for_function("document.activeElement.getAttribute('aria-label') === 'Invite someone to watch'")
 
     other = page.context.browser.new_context()  # type: ignore[union-attr]
     try:

@@ -22,6 +22,7 @@ AT_ONCE = 2_000
 COLUMNS = (
     "id", "feed", "query", "query_name", "kind", "entities", "value", "start", "end", "start_at", "end_at", "severity", "state", "opened_at",
     "over_at", "acknowledged_at", "acknowledged_by", "assignee", "resolved_at", "resolved_by", "resolution", "comments", "regions", "rules", "muted",
+    "detection",
 )  # fmt: skip
 
 

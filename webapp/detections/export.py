@@ -11,17 +11,22 @@ from webapp.detections.models import Detection
 from webapp.detections.selectors import DetectionRow, detection_row
 from webapp.queries.models import Query
 
-COLUMNS = ("query", "query_name", "kind", "entities", "value", "start", "end", "start_at", "end_at", "evidence", "weight", "detected_at")
+COLUMNS = (
+    "id", "query", "query_name", "version", "kind", "entities", "value", "start", "end", "start_at", "end_at", "cut", "evidence", "weight",
+    "backfill", "detected_at", "found_at",
+)  # fmt: skip
 """The specification's columns of an answer, and what people read; `entities` and `evidence` are
 JSON in CSV."""
 
 
 class ExportedAnswerRow(DetectionRow):
-    """An answer as in files. `start_at`, `end_at`: of feeds that count milliseconds."""
+    """An answer as in files. `start_at`, `end_at`: of feeds that count milliseconds; `found_at`:
+    `detected_at` for people."""
 
     query_name: str
     start_at: Moment | None
     end_at: Moment | None
+    found_at: Moment | None
 
 
 def named(query_ids: Sequence[int]) -> Mapping[int, tuple[str, str]]:
@@ -39,5 +44,6 @@ def rows_of(detections: Iterable[Detection], queries: Mapping[int, tuple[str, st
             "query_name": name,
             "start_at": iso_of_event(detection.start, unit),
             "end_at": iso_of_event(detection.end, unit),
+            "found_at": iso_of_event(detection.detected_at, "ms"),
         }
         yield row, points_of(row["evidence"])

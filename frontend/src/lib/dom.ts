@@ -1,13 +1,16 @@
 /** Builds DOM nodes. Text is always inserted as text; no string is ever parsed as markup. */
 
+import { oneAtATime, type Listener } from "./presses";
+
 export type Child = Node | string | number | null | undefined | false;
-type Value = string | number | boolean | null | undefined | EventListener | Record<string, string>;
+type Value = string | number | boolean | null | undefined | Listener | Record<string, string>;
 export type Props = Record<string, Value>;
 
 const PROPERTIES = new Set(["value", "checked", "disabled", "selected", "indeterminate", "hidden", "open"]);
 
 /**
- * An element: keys beginning with "on" are listeners, `vars` sets CSS custom properties,
+ * An element: keys beginning with "on" are listeners (see `oneAtATime` for those of buttons that
+ * return a promise), `vars` sets CSS custom properties,
  * the usual form properties are set as properties, all others as attributes (left out if
  * false, null or undefined).
  */
@@ -21,7 +24,8 @@ export function h<K extends keyof HTMLElementTagNameMap>(tag: K, props: Props = 
 function setProp(element: HTMLElement, key: string, value: Value): void {
   if (value === null || value === undefined) return;
   if (typeof value === "function") {
-    element.addEventListener(key.slice(2).toLowerCase(), value);
+    const isPress = key === "onClick" && element instanceof HTMLButtonElement;
+    element.addEventListener(key.slice(2).toLowerCase(), isPress ? oneAtATime(element, value) : value);
   } else if (typeof value === "object") {
     for (const [name, text] of Object.entries(value)) element.style.setProperty(name, text);
   } else if (PROPERTIES.has(key)) {
@@ -38,10 +42,49 @@ function add(parent: Node, ...children: Child[]): void {
   }
 }
 
+/**
+ * Replaces what is in `parent`. If the focus was inside, it stays: on the same element if that
+ * is still there, else on the one that took its place.
+ */
 export function replace(parent: Element, ...children: Child[]): void {
   const nodes = children.filter((child) => child !== null && child !== undefined && child !== false);
+  const focused = document.activeElement;
+  const keep = focused instanceof HTMLElement && focused !== parent && parent.contains(focused) ? successor(parent, focused) : null;
   parent.replaceChildren(...nodes.map((child) => (child instanceof Node ? child : String(child))));
+  keep?.()?.focus({ preventScroll: true });
 }
+
+const FOCUSABLE = ["a[href]", "button", "input", "select", "textarea", "summary", "[tabindex]"].join();
+
+/**
+ * Finds the element that took the place of a focused one: with its id, else of its kind and name. If
+ * there are more or fewer of those than before, nobody knows which one it is: then `parent` has the
+ * focus, so that a key that was meant for what is gone meets nothing else.
+ */
+function successor(parent: Element, focused: HTMLElement): () => HTMLElement | null {
+  const twin = twinOf(parent, focused);
+  return () => {
+    const found = twin();
+    if (found !== null) return found;
+    if (!(parent instanceof HTMLElement) || !parent.isConnected) return null;
+    if (!parent.hasAttribute("tabindex")) parent.tabIndex = -1;
+    return parent;
+  };
+}
+
+/** Finds the element itself while it is there, then the one of its kind and name in its place, if there is one. */
+export function twinOf(parent: Element, focused: HTMLElement): () => HTMLElement | null {
+  const kind = kindOf(focused);
+  const alike = (): HTMLElement[] => [...parent.querySelectorAll<HTMLElement>(FOCUSABLE)].filter((one) => kindOf(one) === kind);
+  const before = alike();
+  return () => {
+    if (focused.isConnected) return focused;
+    const after = alike();
+    return after.length === before.length ? (after[before.indexOf(focused)] ?? null) : null;
+  };
+}
+
+const kindOf = (one: HTMLElement): string => `${one.tagName} ${one.id || (one.getAttribute("aria-label") ?? one.textContent)}`;
 
 /** Replaces `before` by `after`. If the focus was inside, the element with the same id gets it. */
 export function exchange(before: Element, after: Element): void {

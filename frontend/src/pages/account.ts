@@ -116,7 +116,7 @@ const sound = h(
       ),
     ),
 );
-const hear = button(t("Play sound"), { icon: "bell-ring", kind: "button-sm", onClick: () => void trySound(chosenSound() ?? "critical") });
+const hear = button(t("Play sound"), { icon: "bell-ring", kind: "button-sm", onClick: () => trySound(chosenSound() ?? "critical") });
 const chosenSound = (): Severity | null => SEVERITIES.find((one) => one === sound.value) ?? null;
 sound.addEventListener("change", () => setSoundFrom(chosenSound()));
 notify.addEventListener("change", () => void askForNotifications());
@@ -231,7 +231,7 @@ function changePassword(): void {
     button(t("Change"), {
       kind: "button-primary",
       onClick: () => {
-        post("me/password", { old: old.value, new: fresh.value }, anything).then(
+        return post("me/password", { old: old.value, new: fresh.value }, anything).then(
           () => {
             dialog.close();
             toast(t("Your password is changed; other sessions are logged out."), "good");
@@ -320,7 +320,7 @@ function showTokens(rows: readonly Token[]): void {
               h(
                 "td",
                 { class: "right" },
-                button(t("Revoke"), { kind: "button-quiet button-danger button-sm", onClick: () => void revoke(row) }),
+                button(t("Revoke"), { kind: "button-quiet button-danger button-sm", onClick: () => revoke(row) }),
               ),
             ),
           ),
@@ -418,7 +418,7 @@ function newToken(): void {
           feed: feed.value === "" ? null : feed.value,
           expires_at: expires,
         };
-        post("tokens/", body, madeToken).then(
+        return post("tokens/", body, madeToken).then(
           (made) => {
             dialog.close();
             void loadTokens();
@@ -445,7 +445,7 @@ body.append(
 
 const ifOperator = (make: HTMLElement): HTMLElement | null => (mayOperate(shell.me) ? make : null);
 const channels = new ChannelsView(shell.me, loadQuotas);
-const here = button(t("Notify this browser"), { icon: "bell-ring", kind: "button-sm", onClick: () => void channels.notifyHere(here) });
+const here = button(t("Notify this browser"), { icon: "bell-ring", kind: "button-sm", onClick: () => channels.notifyHere() });
 body.append(
   panel(
     t("Channels"),
@@ -474,8 +474,8 @@ body.append(
     h(
       "div",
       { class: "row" },
-      button(t("The last day"), { icon: "history", kind: "button-sm", onClick: () => void rules.openDryRun() }),
-      ifOperator(button(t("New rule"), { icon: "plus", kind: "button-sm", onClick: () => void rules.openNew() })),
+      button(t("The last day"), { icon: "history", kind: "button-sm", onClick: () => rules.openDryRun() }),
+      ifOperator(button(t("New rule"), { icon: "plus", kind: "button-sm", onClick: () => rules.openNew() })),
     ),
     "rules",
     rules.element,

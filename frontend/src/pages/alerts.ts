@@ -99,7 +99,7 @@ const body = pageFrame(
   t("Alerts"),
   [
     linkButton(t("Numbers"), "/alerts/numbers/", "activity", "button-quiet"),
-    button(t("Mutes"), { icon: "bell-off", kind: "button-quiet", onClick: () => void openMutes(shell.me, () => void load()) }),
+    button(t("Mutes"), { icon: "bell-off", kind: "button-quiet", onClick: () => openMutes(shell.me, () => void load()) }),
     button(t("Keys"), { icon: "keyboard", kind: "button-quiet wide", title: t("Keyboard shortcuts (?)"), onClick: showKeys }),
     connection.element,
   ],
@@ -377,7 +377,7 @@ function liveSocket(): LiveSocket {
     },
     onState: (kind) => {
       connection.setState(kind === "forbidden" ? "reconnecting" : kind);
-      if (kind === "refused") location.assign("/login/?next=/alerts/");
+      if (kind === "refused") location.assign(`/login/?next=${encodeURIComponent(location.pathname + location.search)}`);
       if (kind === "forbidden") void followOthers(last).catch(fail);
     },
     onFrame: (frame) => {
@@ -420,7 +420,7 @@ function showKeys(): void {
 
 function decide(action: "acknowledge" | "resolve"): void {
   const row = open === null ? undefined : rows.get(open);
-  if (row !== undefined) detail.decide(row, action);
+  if (row !== undefined) void detail.decide(row, action);
 }
 
 document.addEventListener("keydown", (event) => {
@@ -449,7 +449,6 @@ panel.addEventListener("pointerleave", () => {
   // ones wait for the button.
   if (rows.isHeld && rows.waitingCount === 0) release();
 });
-setInterval(() => showSoon(), 30_000);
 
 addEventListener("popstate", follow);
 

@@ -85,7 +85,7 @@ function show(): void {
   const more =
     next === null
       ? null
-      : h("div", { class: "panel-body" }, button(t("Show older entries"), { icon: "chevron-down", onClick: () => void load(next) }));
+      : h("div", { class: "panel-body" }, button(t("Show older entries"), { icon: "chevron-down", onClick: () => load(next) }));
   replace(
     panel,
     h(

@@ -166,7 +166,7 @@ function showRegistry({ name, attributes }: Profile): void {
     h("div", { class: "field" }, h("label", { for: "entity-name" }, t("Name")), nameField),
     h("div", { class: "field" }, h("label", { for: "entity-attributes" }, t("Attributes, one per line")), field),
     feed.editable
-      ? h("div", { class: "row" }, button(t("Save"), { icon: "save", onClick: () => void save() }))
+      ? h("div", { class: "row" }, button(t("Save"), { icon: "save", onClick: () => save() }))
       : h("p", { class: "hint" }, t("Users who may change the feed may change its registry.")),
   );
 }
@@ -192,7 +192,7 @@ function showWatch(watch: Profile["watch"]): void {
       button(isWaiting ? t("Stop waiting") : t("Notify me when it reports again"), {
         icon: "bell-ring",
         "aria-pressed": String(isWaiting),
-        onClick: () => void change(isWaiting ? "DELETE" : "PUT"),
+        onClick: () => change(isWaiting ? "DELETE" : "PUT"),
       }),
       reported === null ? null : h("span", { class: "badge badge-dot" }, t("Reported again at {reported}", { reported: moment(reported) })),
     ),
@@ -211,7 +211,6 @@ function showNotes(all: readonly Note[], text = ""): void {
   field.value = text;
   const add = button(t("Add"), { icon: "plus", onClick: () => addNote() });
   const change = async (work: Promise<unknown>, stored: string): Promise<void> => {
-    add.disabled = true;
     try {
       await work;
       const known = await get(about("profile"), profileParser);
@@ -219,15 +218,14 @@ function showNotes(all: readonly Note[], text = ""): void {
       const written = notes.querySelector("textarea")?.value ?? "";
       showNotes(known.notes, written.trim() === stored ? "" : written);
     } catch (error) {
-      add.disabled = false;
       fail(error);
     }
   };
-  const addNote = (): void => {
+  const addNote = (): Promise<void> | undefined => {
     const text = field.value.trim();
-    if (text !== "") void change(post(`feeds/${feed.name}/notes`, { entity, text }, noteParser), text);
+    return text === "" ? undefined : change(post(`feeds/${feed.name}/notes`, { entity, text }, noteParser), text);
   };
-  const remove = (one: Note): void => void change(call(`feeds/${feed.name}/notes/${one.id}`, { method: "DELETE" }), "");
+  const remove = (one: Note): Promise<void> => change(call(`feeds/${feed.name}/notes/${one.id}`, { method: "DELETE" }), "");
   replace(
     notes,
     h("div", { class: "row" }, field, add),

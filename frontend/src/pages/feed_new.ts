@@ -4,6 +4,7 @@ import { ApiError, call, get, page, post, query as address, reason } from "../li
 import { button, empty, h, icon, linkButton, replace } from "../lib/dom";
 import { Latest } from "../lib/latest";
 import { anything } from "../lib/parse";
+import { oneAtATime } from "../lib/presses";
 import { mayOperate, orWhyNot } from "../lib/roles";
 import { formatMoment, formatSpan, type TimeUnit } from "../lib/time";
 import {
@@ -197,17 +198,14 @@ function describe(row: Upload): void {
     chosen = afterChange(chosen, changes);
     void look.now();
   };
-  settings.action.addEventListener("click", () => {
-    if (found === null) return;
-    settings.action.disabled = true;
-    post(`uploads/${row.id}/load`, { ...settings.body(), reading: found.reading }, anything).then(
-      () => load(row),
-      (error: unknown) => {
-        settings.action.disabled = false;
-        refused(form, error);
-      },
-    );
-  });
+  const make = (): Promise<void> | undefined =>
+    found === null
+      ? undefined
+      : post(`uploads/${row.id}/load`, { ...settings.body(), reading: found.reading }, anything).then(
+          () => load(row),
+          (error: unknown) => refused(form, error),
+        );
+  settings.action.addEventListener("click", oneAtATime(settings.action, make));
   const discard = button(t("Another file"), {
     icon: "trash-2",
     kind: "button-quiet",

@@ -13,6 +13,7 @@ import { showFaults } from "../views/faults_view";
 import { openConnectors } from "../views/connectors/list_view";
 import { openFeedSettings } from "../views/feed_form_view";
 import { fail, openShell, pageFrame, toast } from "../views/shell_view";
+import { OutdatedView } from "../views/outdated_view";
 import { warningNotice } from "../views/warning_view";
 import { samplesView } from "../views/wizard/samples_view";
 import { formatCompact, t } from "../lib/texts";
@@ -37,7 +38,8 @@ const body = pageFrame(shell.root, t("Feeds and jobs"), [
 let jobs: readonly Job[] = [];
 const jobsPlace = h("section", { class: "stack-lg", "aria-label": t("Jobs") });
 const feedsPlace = h("section", { class: "stack-lg", "aria-label": t("Feeds") });
-body.append(jobsPlace, feedsPlace);
+const outdated = new OutdatedView(shell.me.time_zone);
+body.append(outdated.element, jobsPlace, feedsPlace);
 /** Shown while there is no feed. */
 const samplesPlace = h("div", { "data-empty": true });
 if (mayMake) samplesPlace.append(samplesView(teams[0]?.id ?? null));
@@ -115,7 +117,7 @@ function jobCard(row: Job): HTMLElement {
         ? button(t("Remove"), {
             kind: "button-quiet button-danger button-sm",
             "aria-label": t("Remove the job {name}", { name: row.name }),
-            onClick: () => void removeJob(row),
+            onClick: () => removeJob(row),
           })
         : null,
     ),
@@ -162,7 +164,7 @@ function newJob(): void {
     button(t("Make job"), {
       kind: "button-primary",
       onClick: () => {
-        post("jobs/", { name: name.value.trim(), team: Number(team.value) }, jobParser).then(
+        return post("jobs/", { name: name.value.trim(), team: Number(team.value) }, jobParser).then(
           () => {
             dialog.close();
             void refresh();
@@ -323,7 +325,7 @@ function feedCard(first: FeedStatus): FeedCard {
   const letters = button(t("Dead letters"), {
     icon: "ban",
     kind: "button-sm",
-    onClick: () => void showDeadLetters(first, shell.me.time_zone),
+    onClick: () => showDeadLetters(first, shell.me.time_zone),
   });
   const element = h(
     "article",
@@ -492,4 +494,4 @@ async function refresh(): Promise<void> {
 onThemeChange(() => cards.forEach((card) => card.redraw()));
 replace(jobsPlace, h("div", { class: "panel panel-body stack" }, h("div", { class: "skeleton" }), h("div", { class: "skeleton" })));
 refresh().catch(fail);
-setInterval(() => void refresh().catch(() => undefined), EVERY_MS);
+setInterval(() => void outdated.follow(refresh()), EVERY_MS);

@@ -31,7 +31,7 @@ const feedSelect = h(
 const tagSelect = h("select", { class: "select", "aria-label": t("Tag") }, h("option", { value: "" }, t("All tags")));
 const mine = h("input", { type: "checkbox", checked: parameters.get("mine") === "true" });
 const count = h("span", { class: "small faint num" });
-const removal = button(t("Remove these"), { icon: "trash-2", kind: "button-sm button-danger", onClick: () => void removeShown() });
+const removal = button(t("Remove these"), { icon: "trash-2", kind: "button-sm button-danger", onClick: () => removeShown() });
 removal.hidden = true;
 const panel = h(
   "div",

@@ -97,7 +97,7 @@ class QueryPage {
     icon: "save",
     kind: "button-primary",
     id: "save-query",
-    onClick: () => void this.store(),
+    onClick: () => this.store(),
   });
   /**
    * Faults are shown at their fields once the reader has tried to continue; before that only as
@@ -368,7 +368,6 @@ class QueryPage {
   }
 
   private async storeAll(bulk: BulkView): Promise<void> {
-    this.save.disabled = true;
     const answer = await bulk.register();
     if (answer === null) {
       this.ready(this.registrable);
@@ -423,7 +422,6 @@ class QueryPage {
       await this.storeAll(this.bulk);
       return;
     }
-    this.save.disabled = true;
     try {
       const name = this.name.value.trim() || (stored?.name ?? (await suggestedName(this.feed.name, this.question.title)));
       const body = { feed: this.feed.name, name, specification: this.specification(), ...this.filing.values(), ...this.alerts.settings() };
@@ -459,8 +457,6 @@ class QueryPage {
       }
     } catch (error) {
       this.refused(error);
-    } finally {
-      this.save.disabled = false;
     }
   }
 }

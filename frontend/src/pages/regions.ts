@@ -68,9 +68,7 @@ class RegionsPage {
         { class: "regions-tools" },
         feeds,
         this.search,
-        mayMake(shell.me)
-          ? button(t("New region by numbers"), { icon: "plus", kind: "button-sm", onClick: () => void this.begin() })
-          : null,
+        mayMake(shell.me) ? button(t("New region by numbers"), { icon: "plus", kind: "button-sm", onClick: () => this.begin() }) : null,
       ),
       this.list,
     );
@@ -89,7 +87,7 @@ class RegionsPage {
       ),
       h("div", { class: "regions-page" }, side, map, this.card),
     );
-    this.editor = new RegionEditorView(map, feed, (geometry) => this.edited(geometry));
+    this.editor = new RegionEditorView(map, feed, (geometry) => this.edited(geometry), [], mayMake(shell.me));
     this.table = new CoordinateTableView(
       isGeographic ? [t("Longitude"), t("Latitude")] : ["x", "y"],
       isGeographic ? t("metres") : t("units of the plan"),
@@ -146,7 +144,9 @@ class RegionsPage {
           empty(
             "shapes",
             t("No regions yet"),
-            t("Draw one on the map, or import a file: GeoJSON, KML, GeoPackage, CSV, or a Shapefile as zip. Queries can then name it."),
+            mayMake(shell.me)
+              ? t("Draw one on the map, or import a file: GeoJSON, KML, GeoPackage, CSV, or a Shapefile as zip. Queries can then name it.")
+              : t("To make one, you need the role analyst in a team."),
           ),
         ),
       );
@@ -162,7 +162,7 @@ class RegionsPage {
             type: "button",
             class: "region-item",
             "aria-current": String(row.id === this.current?.id),
-            onClick: () => void this.turnTo(row),
+            onClick: () => this.turnTo(row),
           },
           h(
             "span",
@@ -282,18 +282,16 @@ class RegionsPage {
         { class: "row row-wrap" },
         row?.editable === false
           ? null
-          : row === null && !mayMake(shell.me)
-            ? h("p", { class: "hint" }, t("You can draw a region here, but not save it: that takes the role analyst in a team."))
-            : button(t("Save"), {
-                icon: "save",
-                kind: "button-primary",
-                onClick: () => void this.save(nameField.value, tagField.value, this.draft ?? geometry),
-              }),
+          : button(t("Save"), {
+              icon: "save",
+              kind: "button-primary",
+              onClick: () => this.save(nameField.value, tagField.value, this.draft ?? geometry),
+            }),
         row === null ? null : linkButton(t("Who is inside"), `/regions/${row.id}`, "activity"),
         row === null ? null : linkButton(t("Query on it"), address("/queries/new", { feed: this.feed.name, region: row.name }), "plus"),
         row === null || !row.editable
           ? null
-          : button(t("Delete"), { icon: "trash-2", kind: "button-quiet button-danger", onClick: () => void this.remove(row) }),
+          : button(t("Delete"), { icon: "trash-2", kind: "button-quiet button-danger", onClick: () => this.remove(row) }),
         row === null ? button(t("Discard"), { kind: "button-quiet", onClick: () => this.select(null) }) : null,
       ),
     );

@@ -65,7 +65,7 @@ function teamPanel(team: Team): HTMLElement {
     button(t("Quotas"), {
       kind: "button-sm",
       "aria-label": t("Quotas of {name}", { name: team.name }),
-      onClick: () => void openQuotas(t("Quotas of {name}", { name: team.name }), `teams/${team.id}/quotas`, isAdministrator),
+      onClick: () => openQuotas(t("Quotas of {name}", { name: team.name }), `teams/${team.id}/quotas`, isAdministrator),
     }),
     team.manageable
       ? button(t("Invite"), {
@@ -79,7 +79,7 @@ function teamPanel(team: Team): HTMLElement {
       ? button(t("Remove team"), {
           kind: "button-quiet button-danger button-sm",
           "aria-label": t("Remove team {name}", { name: team.name }),
-          onClick: () => void removeTeam(team),
+          onClick: () => removeTeam(team),
         })
       : null,
   ];
@@ -200,12 +200,11 @@ function askHeir(title: string, path: string, others: readonly (readonly [string
     button(t("Cancel"), { onClick: dialog.close }),
     button(t("Transfer"), {
       kind: "button-primary",
-      onClick: () => {
+      onClick: () =>
         post(path, { to: Number(field.value) }, transferred).then((answer) => {
           dialog.close();
           toast(t("Transferred: {counts}.", { counts: countsText(answer.counts) }), "good");
-        }, refuse(dialog));
-      },
+        }, refuse(dialog)),
     }),
   );
 }
@@ -242,7 +241,7 @@ function invitations(team: Team): HTMLElement {
       button(t("Revoke"), {
         kind: "button-quiet button-danger button-sm",
         "aria-label": t("Revoke the invitation of {email}", { email: one.email }),
-        onClick: () => void act(call(`teams/${team.id}/invitations/${one.id}/`, { method: "DELETE" }), t("The invitation is revoked.")),
+        onClick: () => act(call(`teams/${team.id}/invitations/${one.id}/`, { method: "DELETE" }), t("The invitation is revoked.")),
       }),
     ),
   );
@@ -265,7 +264,7 @@ function invite(team: Team): void {
     button(t("Cancel"), { onClick: dialog.close }),
     button(t("Invite"), {
       kind: "button-primary",
-      onClick: () => {
+      onClick: () =>
         post(`teams/${team.id}/invitations/`, { email: email.value.trim(), role: role.value }, newInvitation).then((made) => {
           dialog.close();
           showLink(
@@ -275,8 +274,7 @@ function invite(team: Team): void {
               : t("This server sends no e-mail: give the link to the person yourself."),
           );
           void load();
-        }, refuse(dialog));
-      },
+        }, refuse(dialog)),
     }),
   );
 }
@@ -299,12 +297,11 @@ function newTeam(): void {
     button(t("Cancel"), { onClick: dialog.close }),
     button(t("Make team"), {
       kind: "button-primary",
-      onClick: () => {
+      onClick: () =>
         post("teams/", { name: name.value.trim() }, teamParser).then(() => {
           dialog.close();
           void load();
-        }, refuse(dialog));
-      },
+        }, refuse(dialog)),
     }),
   );
 }
@@ -359,7 +356,7 @@ function personRow(person: Person, everybody: readonly Person[]): HTMLElement {
     button(t("Quotas"), {
       kind: "button-sm",
       "aria-label": t("Quotas of {name}", { name: person.name }),
-      onClick: () => void openQuotas(t("Quotas of {name}", { name: person.name }), `people/${person.id}/quotas`, true),
+      onClick: () => openQuotas(t("Quotas of {name}", { name: person.name }), `people/${person.id}/quotas`, true),
     }),
     others.length === 0
       ? null

@@ -2,6 +2,7 @@
 
 import { t } from "../lib/texts";
 import { ApiError, get, post } from "../lib/api";
+import { age } from "../lib/ages";
 import { button, h, icon, iconButton, linkButton, replace } from "../lib/dom";
 import { query as address } from "../lib/api";
 import {
@@ -76,13 +77,13 @@ export class AlertDetailView {
   }
 
   /** Performs a step on the alert as shown; the text in the comment field is sent with it. */
-  decide(alert: Alert, action: "acknowledge" | "resolve" | "reopen" | "assign", assignee?: string): void {
+  decide(alert: Alert, action: "acknowledge" | "resolve" | "reopen" | "assign", assignee?: string): Promise<void> {
     if (!alert.editable) {
       fail(new Error(t("You may see this alert but not handle it.")));
-      return;
+      return Promise.resolve();
     }
     const text = this.shown?.id === alert.id ? this.field.value.trim() : "";
-    post(
+    return post(
       `alerts/${alert.id}/${action}`,
       { revision: alert.revision, comment: text, ...(assignee === undefined ? {} : { assignee }) },
       alertParser,
@@ -116,7 +117,9 @@ export class AlertDetailView {
   changed(alert: Alert): void {
     const before = this.shown;
     if (before?.id !== alert.id) return;
-    if (before.revision !== alert.revision || before.over_at !== alert.over_at) void this.load(alert);
+    // As when its query is removed: there is nothing left to decide.
+    const isClosed = before.state !== alert.state && alert.state === "resolved";
+    if (before.revision !== alert.revision || before.over_at !== alert.over_at || isClosed) void this.load(alert);
     else this.hold(alert);
   }
 
@@ -178,18 +181,17 @@ export class AlertDetailView {
       fail(error);
       const waiting = this.element.querySelector(".panel-body:has(.skeleton)");
       if (waiting !== null && turn === this.loads)
-        replace(waiting, h("div", {}, button(t("Try again"), { onClick: () => void this.open(alert) })));
+        replace(waiting, h("div", {}, button(t("Try again"), { onClick: () => this.open(alert) })));
     }
   }
 
   /** Replaces what is shown; the focus stays inside if it was. */
   private fill(...parts: HTMLElement[]): void {
-    const focused = document.activeElement;
-    const isInside = focused instanceof HTMLElement && this.element.contains(focused);
+    const isInside = this.element.contains(document.activeElement);
     this.closeMap?.();
     this.closeMap = null;
     replace(this.element, ...parts);
-    if (isInside) (focused.isConnected ? focused : this.element).focus({ preventScroll: true });
+    if (isInside && !this.element.contains(document.activeElement)) this.element.focus({ preventScroll: true });
   }
 
   private head(alert: Alert, hasPage = false): HTMLElement {
@@ -233,11 +235,7 @@ export class AlertDetailView {
           "dl",
           { class: "dl num" },
           h("dt", {}, t("Opened")),
-          h(
-            "dd",
-            {},
-            `${formatMoment(alert.opened_at, "ms", this.zone)} ${zoneName(this.zone)} (${formatAgo(alert.opened_at, Date.now())})`,
-          ),
+          h("dd", {}, `${formatMoment(alert.opened_at, "ms", this.zone)} ${zoneName(this.zone)} (`, age(alert.opened_at), ")"),
           h("dt", {}, t("From")),
           h("dd", {}, formatMoment(alert.start, unit, this.zone) + zone),
           ...(end === null
@@ -289,8 +287,8 @@ export class AlertDetailView {
       icon: "send",
       disabled: !alert.editable,
       onClick: () => {
-        if (this.field.value.trim() === "") return;
-        post(`alerts/${alert.id}/comments`, { text: this.field.value.trim() }, alertStep).then((one) => {
+        if (this.field.value.trim() === "") return undefined;
+        return post(`alerts/${alert.id}/comments`, { text: this.field.value.trim() }, alertStep).then((one) => {
           items.append(this.step(one));
           this.sent(alert.id);
         }, fail);
@@ -332,7 +330,7 @@ export class AlertDetailView {
         { class: "row small" },
         one.author === null ? null : h("strong", {}, one.author),
         h("span", {}, words),
-        h("span", { class: "faint", title: formatMoment(one.at, "ms", this.zone) }, formatAgo(one.at, Date.now())),
+        h("span", { class: "faint", title: formatMoment(one.at, "ms", this.zone) }, age(one.at)),
       ),
       one.text === "" ? null : h("p", {}, one.text),
     );
@@ -368,7 +366,7 @@ export class AlertDetailView {
           disabled: !alert.editable,
           "aria-pressed": String(verdict === mine?.verdict),
           onClick: () =>
-            void post(`alerts/${alert.id}/feedback`, { verdict, reason: reason.value.trim() }, anything).then(
+            post(`alerts/${alert.id}/feedback`, { verdict, reason: reason.value.trim() }, anything).then(
               () => this.load(this.shown?.id === alert.id ? this.shown : alert),
               fail,
             ),
@@ -449,7 +447,7 @@ export class AlertDetailView {
         : button(t("Reopen"), { icon: "rotate-ccw", disabled: isOff, onClick: () => this.decide(alert, "reopen") }),
       isOpen ? give : null,
       isOpen && !isOff && !alert.muted
-        ? iconButton(t("Mute…"), "bell-off", { onClick: () => void openMute(alert, this.me, () => this.refresh(alert)) })
+        ? iconButton(t("Mute…"), "bell-off", { onClick: () => openMute(alert, this.me, () => this.refresh(alert)) })
         : null,
       alert.detection === null
         ? null

@@ -4,8 +4,9 @@ import { t } from "../lib/texts";
 import type { AlertList } from "../data/alert_list";
 import { UNATTENDED } from "../data/desk_view";
 import type { Alert, Feed } from "../lib/shapes";
+import { age, tellAges } from "../lib/ages";
 import { h, longName } from "../lib/dom";
-import { formatAgo, formatMoment, type Zone } from "../lib/time";
+import { formatMoment, type Zone } from "../lib/time";
 import { kindName, SEVERITY_NAMES, STATE_NAMES } from "../lib/words";
 
 /** Rows rendered beyond the visible ones, so that they are there when the reader scrolls. */
@@ -99,19 +100,19 @@ export class AlertTableView {
     this.table.setAttribute("aria-rowcount", String(shown.length + 1));
     this.above.style.setProperty("--h", `${first * height}px`);
     this.below.style.setProperty("--h", `${(shown.length - stop) * height}px`);
-    const minute = Math.floor(Date.now() / 30_000);
-    const elements = [this.above, ...shown.slice(first, stop).map((row, i) => this.rowOf(row, first + i, minute)), this.below];
+    const elements = [this.above, ...shown.slice(first, stop).map((row, i) => this.rowOf(row, first + i)), this.below];
     const kept = new Set(shown.slice(first, stop).map((row) => row.id));
     for (const one of this.made.keys()) if (!kept.has(one)) this.made.delete(one);
     const focused = this.focusedPart();
     // Unchanged rows are not replaced, so that focus and pointer keep their element.
     place(this.rows, elements);
+    tellAges(this.rows);
     if (focused !== null && !this.rows.contains(document.activeElement)) this.focus(focused.id, focused.part);
     if (stop > shown.length - NEAR_END) this.handlers.nearEnd();
   }
 
-  private rowOf(row: Alert, at: number, minute: number): HTMLElement {
-    const from = JSON.stringify([row, this.handlers.isChosen(row.id), row.id === this.open, minute]);
+  private rowOf(row: Alert, at: number): HTMLElement {
+    const from = JSON.stringify([row, this.handlers.isChosen(row.id), row.id === this.open]);
     const known = this.made.get(row.id);
     const element = known?.from === from ? known.element : this.rowElement(row);
     element.setAttribute("aria-rowindex", String(at + 2));
@@ -147,7 +148,7 @@ export class AlertTableView {
         row.entities.length === 0 ? null : h("div", { class: "small muted truncate" }, kindName(row.kind)),
       ),
       h("td", {}, h("div", { class: "truncate alert-query", title: row.query_name }, row.query_name)),
-      h("td", { class: "nowrap num" }, formatAgo(row.opened_at, Date.now())),
+      h("td", { class: "nowrap num" }, age(row.opened_at)),
       h("td", { class: "nowrap num small faint" }, formatMoment(row.start, unit, this.zone)),
       h("td", { class: "nowrap" }, ...stateOf(row)),
     );

@@ -66,7 +66,7 @@ export class BulkDecisionView {
         this.isAll ? t("All {count} that match", { count: formatNumber(count) }) : t("{count} chosen", { count: formatNumber(count) }),
       ),
       ...actions.map((action) =>
-        button(names[action][0], { icon: names[action][1], kind: "button-sm", onClick: () => void this.run(action, count) }),
+        button(names[action][0], { icon: names[action][1], kind: "button-sm", onClick: () => this.run(action, count) }),
       ),
     );
   }

@@ -118,7 +118,7 @@ export function openChannelForm(me: Me, stored: Channel | null, reload: () => Pr
     button(t("Cancel"), { onClick: dialog.close }),
     button(stored === null ? t("Make channel") : t("Save channel"), {
       kind: "button-primary",
-      onClick: () => void save().catch(refusedIn(dialog)),
+      onClick: () => save().catch(refusedIn(dialog)),
     }),
   );
 }

@@ -48,8 +48,7 @@ export class ChannelsView {
   }
 
   /** Makes this browser a channel of the reader. */
-  async notifyHere(press: HTMLButtonElement): Promise<void> {
-    press.disabled = true;
+  async notifyHere(): Promise<void> {
     try {
       const { key } = await get("channels/push-key", pushKey);
       if (key === null) throw new NoPush(t("This installation sends no push messages: an operator gives it a key in VEDETTE_PUSH_KEY."));
@@ -59,8 +58,6 @@ export class ChannelsView {
       toast(t("Alerts now come to this browser, also while no page is open."), "good");
     } catch (error) {
       fail(error);
-    } finally {
-      press.disabled = false;
     }
   }
 
@@ -103,20 +100,18 @@ export class ChannelsView {
 
   private actions(row: Channel): HTMLElement {
     const quiet = "button-quiet button-sm";
-    const test = button(t("Test"), { icon: "send", kind: quiet, onClick: () => void this.test(row, test) });
     return h(
       "div",
       { class: "row row-wrap channel-actions" },
-      test,
+      button(t("Test"), { icon: "send", kind: quiet, onClick: () => this.test(row) }),
       button(t("Edit"), { kind: quiet, onClick: () => openChannelForm(this.me, row, () => this.load()) }),
-      button(t("What was sent"), { kind: quiet, onClick: () => void openDeliveryLog(row, this.me.time_zone).catch(fail) }),
-      row.kind === "webhook" ? button(t("New secret"), { kind: quiet, onClick: () => void this.rotate(row) }) : null,
-      button(t("Remove"), { kind: `${quiet} button-danger`, onClick: () => void this.remove(row) }),
+      button(t("What was sent"), { kind: quiet, onClick: () => openDeliveryLog(row, this.me.time_zone).catch(fail) }),
+      row.kind === "webhook" ? button(t("New secret"), { kind: quiet, onClick: () => this.rotate(row) }) : null,
+      button(t("Remove"), { kind: `${quiet} button-danger`, onClick: () => this.remove(row) }),
     );
   }
 
-  private async test(row: Channel, press: HTMLButtonElement): Promise<void> {
-    press.disabled = true;
+  private async test(row: Channel): Promise<void> {
     try {
       const answer = await post(`channels/${row.id}/test`, {}, tested);
       const why = answer.error === "" ? t("status {code}", { code: answer.status ?? t("unknown") }) : answer.error;
@@ -130,8 +125,6 @@ export class ChannelsView {
       toast(words, answer.ok ? "good" : "critical");
     } catch (error) {
       fail(error);
-    } finally {
-      press.disabled = false;
     }
   }
 

@@ -136,7 +136,7 @@ function rules(send: Send): HTMLElement {
     "div",
     { class: "row row-wrap" },
     h("div", { class: "letter-rule" }, rule),
-    button(t("Correct all and send them again"), { icon: "send", onClick: () => void send({ rule: rule.value }) }),
+    button(t("Correct all and send them again"), { icon: "send", onClick: () => send({ rule: rule.value }) }),
   );
 }
 

@@ -44,7 +44,7 @@ export async function openDeliveryLog(channel: Channel, zone: string): Promise<v
         state === "waiting" && one.attempts > 0
           ? h("div", { class: "small faint" }, t("again {nextat}", { nextat: formatMoment(one.next_at, "ms", zone) }))
           : null,
-        state === "sent" || one.test ? null : button(t("Try again"), { kind: "button-sm", onClick: () => void again(one).catch(fail) }),
+        state === "sent" || one.test ? null : button(t("Try again"), { kind: "button-sm", onClick: () => again(one).catch(fail) }),
       ),
     );
   };
@@ -52,7 +52,7 @@ export async function openDeliveryLog(channel: Channel, zone: string): Promise<v
   const dialog = openDialog(t("Sent to “{name}”", { name: channel.name }), place);
   dialog.element.classList.add("dialog-wide");
   dialog.foot.append(
-    button(t("Look again"), { icon: "refresh-cw", onClick: () => void show().catch(fail) }),
+    button(t("Look again"), { icon: "refresh-cw", onClick: () => show().catch(fail) }),
     button(t("Close"), { kind: "button-primary", onClick: dialog.close }),
   );
 }

@@ -8,7 +8,7 @@ import type { ConnectionState } from "../live/socket";
 
 const LOOK_EVERY_MS = 1_000;
 const SILENT = t("The server sends nothing: its database or publisher may be down. Nothing is lost; the page recovers by itself.");
-const FORBIDDEN = { text: t("Not shared"), title: t("No feed is shared with you any more") };
+const FORBIDDEN = { text: t("Not available"), title: t("Your feeds no longer exist, or are no longer shared with you") };
 
 export class DeskConnectionView {
   readonly element: HTMLButtonElement;

@@ -237,7 +237,7 @@ export class DeskFiltersView {
       h("label", { class: "field" }, h("span", { class: "label" }, t("Shared with")), team),
       h("p", { class: "small muted" }, t("The address of the page holds the same: you can also send that.")),
     );
-    const save = (): void => {
+    const save = (): Promise<void> =>
       post(
         "alert-views/",
         { name: name.value.trim(), parameters: addressOf(this.view), team: team.value === "" ? null : Number(team.value) },
@@ -247,11 +247,11 @@ export class DeskFiltersView {
         dialog.close();
         toast(t("The view “{name}” is saved.", { name: made.name }), "good");
       }, refusedIn(dialog));
-    };
+    const press = button(t("Save"), { kind: "button-primary", onClick: save });
     name.addEventListener("keydown", (event) => {
-      if (event.key === "Enter") save();
+      if (event.key === "Enter") press.click();
     });
-    dialog.foot.append(button(t("Cancel"), { onClick: dialog.close }), button(t("Save"), { kind: "button-primary", onClick: save }));
+    dialog.foot.append(button(t("Cancel"), { onClick: dialog.close }), press);
     name.focus();
   }
 

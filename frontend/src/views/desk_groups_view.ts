@@ -6,8 +6,9 @@ import { t } from "../lib/texts";
 import { type AlertGroup } from "../lib/shapes";
 import { get } from "../lib/api";
 import { alertGroups } from "../lib/answers";
+import { age } from "../lib/ages";
 import { button, empty, h, replace, svg } from "../lib/dom";
-import { formatAgo, formatNumber } from "../lib/time";
+import { formatNumber } from "../lib/time";
 import { SEVERITY_NAMES } from "../lib/words";
 import { fail } from "./shell_view";
 
@@ -88,7 +89,7 @@ export class DeskGroupsView {
       h("td", { class: "num" }, formatNumber(group.count)),
       h("td", { class: "num" }, formatNumber(group.unattended)),
       h("td", {}, strip(group.strip)),
-      h("td", { class: "nowrap num" }, formatAgo(group.last, Date.now())),
+      h("td", { class: "nowrap num" }, age(group.last)),
       h(
         "td",
         { class: "right" },

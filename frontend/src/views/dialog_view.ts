@@ -1,7 +1,7 @@
 /** Modal dialogs with the browser's dialog element: focus stays inside, Escape closes. */
 
 import { t } from "../lib/texts";
-import { button, h, iconButton, type Child } from "../lib/dom";
+import { button, h, iconButton, twinOf, type Child } from "../lib/dom";
 
 export interface Dialog {
   element: HTMLDialogElement;
@@ -31,7 +31,13 @@ export function openDialog(title: string, ...content: Child[]): Dialog {
     body,
     foot,
   );
-  element.addEventListener("close", () => element.remove());
+  // What opened it has the focus again by itself, unless it was drawn anew meanwhile.
+  const focused = document.activeElement;
+  const opener = focused instanceof HTMLElement && focused !== document.body ? twinOf(document.body, focused) : null;
+  element.addEventListener("close", () => {
+    element.remove();
+    if (document.activeElement === document.body) opener?.()?.focus();
+  });
   document.body.append(element);
   element.showModal();
   return { element, body, foot, close };

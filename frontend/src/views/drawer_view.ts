@@ -15,6 +15,7 @@ import { kindName, SEVERITY_NAMES, STATE_NAMES, versionWords } from "../lib/word
 import { answersBehind } from "./answers_behind_view";
 import { evidenceList } from "./evidence_list_view";
 import { headline, measure, revisionText } from "./interval_words";
+import type { GoneQuery } from "./live/model";
 import { fail, toast } from "./shell_view";
 
 export { headline };
@@ -26,6 +27,8 @@ export interface DrawerContent {
   /** The specification that gave the answer; null if it is not available. */
   rules: QueryVersion | "coming" | null;
   alert: Alert | null;
+  /** Of an answer whose query is not listed. */
+  gone: GoneQuery | "coming" | null;
 }
 
 export interface DrawerHandlers {
@@ -63,6 +66,8 @@ export class DrawerView {
     this.shown = content;
     this.element.hidden = false;
     const { interval, query, alert } = content;
+    const gone = content.gone === "coming" ? null : content.gone;
+    const name = query?.name ?? (gone === null || gone.name === "" ? t("Query {query}", { query: interval.query }) : gone.name);
     replace(
       this.element,
       h(
@@ -75,7 +80,7 @@ export class DrawerView {
             "div",
             { class: "row small muted" },
             h("span", { class: "swatch", vars: { "--swatch": queryColour(interval.query) } }),
-            h("span", { class: "truncate" }, query?.name ?? t("Query {query}", { query: interval.query })),
+            h("span", { class: "truncate" }, name),
           ),
           h("h2", {}, headline(interval)),
         ),
@@ -146,20 +151,18 @@ export class DrawerView {
     return answersBehind(last.id, this.unit, this.zone);
   }
 
-  private about({ rules, detections, interval }: DrawerContent): HTMLElement {
+  private about({ rules, detections, interval, gone }: DrawerContent): HTMLElement {
+    const isComing = rules === "coming" || gone === "coming";
+    const sentence = isComing ? "" : (rules?.sentence ?? gone?.sentence ?? "");
     const last = detections[detections.length - 1];
     const found = last !== undefined && typeof last.detected_at === "number" ? formatAgo(last.detected_at, Date.now()) : null;
     return h(
       "section",
       {},
       h("h3", { class: "section-title" }, t("Why")),
-      rules === "coming"
+      isComing
         ? h("div", { class: "skeleton" })
-        : h(
-            "p",
-            { class: "small muted" },
-            rules === null || rules.sentence === "" ? t("The query's own text is not available.") : rules.sentence,
-          ),
+        : h("p", { class: "small muted" }, sentence === "" ? t("The query's own text is not available.") : sentence),
       h(
         "p",
         { class: "small faint" },
@@ -214,11 +217,9 @@ export class DrawerView {
       "div",
       { class: "drawer-foot" },
       alert !== null && (UNATTENDED.includes(alert.state) || alert.state === "assigned")
-        ? button(t("Acknowledge"), { icon: "check", kind: "button-primary", onClick: () => void act("acknowledge")() })
+        ? button(t("Acknowledge"), { icon: "check", kind: "button-primary", onClick: act("acknowledge") })
         : null,
-      alert !== null && alert.state !== "resolved"
-        ? button(t("Resolve"), { icon: "check-check", onClick: () => void act("resolve")() })
-        : null,
+      alert !== null && alert.state !== "resolved" ? button(t("Resolve"), { icon: "check-check", onClick: act("resolve") }) : null,
       button(t("Show it"), { icon: "locate-fixed", onClick: () => this.handlers.onZoom(interval) }),
       alert !== null ? linkButton(t("Open alert"), `/alerts/${alert.id}`, undefined, "button-quiet") : null,
     );

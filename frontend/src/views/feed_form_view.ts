@@ -281,13 +281,12 @@ function finish(dialog: Dialog, action: string, done: () => void, send: () => Pr
     button(t("Cancel"), { onClick: dialog.close }),
     button(action, {
       kind: "button-primary",
-      onClick: () => {
+      onClick: () =>
         send().then(() => {
           dialog.close();
           toast(message, "good");
           done();
-        }, refused);
-      },
+        }, refused),
     }),
   );
 }

@@ -130,7 +130,7 @@ function openForm(me: Me, targets: readonly Target[], usual: string, onDone: () 
     ),
   );
   keepEntries(dialog);
-  const save = (): void => {
+  const save = (): Promise<void> | undefined => {
     const hasWindow = span.value === "until";
     const missing = [
       { pointer: "/until", message: t("Until when? Give a day and an hour."), is: hasWindow && until.value === "" },
@@ -143,7 +143,7 @@ function openForm(me: Me, targets: readonly Target[], usual: string, onDone: () 
     ].filter((one) => one.is);
     showFaults(dialog.body, missing);
     goToFault(dialog.body);
-    if (missing.length > 0) return;
+    if (missing.length > 0) return undefined;
     const ends =
       span.value === ""
         ? null
@@ -161,7 +161,7 @@ function openForm(me: Me, targets: readonly Target[], usual: string, onDone: () 
       zone: zoneId(me.time_zone),
       team: team.value === "" ? null : Number(team.value),
     };
-    post("mutes/", body, muteRow).then(() => {
+    return post("mutes/", body, muteRow).then(() => {
       dialog.close();
       toast(t("Muted."), "good");
       onDone();
@@ -179,9 +179,9 @@ export async function openMutes(me: Me, onDone: () => void): Promise<void> {
   const place = h("ul", { class: "stack mutes" });
   const dialog = openDialog(t("Mutes"), place);
   dialog.element.classList.add("dialog-wide");
-  const plan = (): void => {
+  const plan = (): Promise<void> => {
     dialog.close();
-    openPlan(me, onDone).catch(fail);
+    return openPlan(me, onDone).catch(fail);
   };
   dialog.foot.append(
     ...(mayMake(me) ? [button(t("New mute"), { icon: "plus", onClick: plan })] : []),
@@ -231,7 +231,7 @@ export async function openMutes(me: Me, onDone: () => void): Promise<void> {
         ? button(t("Lift"), {
             kind: "button-sm",
             onClick: () =>
-              void call(`mutes/${one.id}/`, { method: "DELETE" }).then(() => {
+              call(`mutes/${one.id}/`, { method: "DELETE" }).then(() => {
                 onDone();
                 return show();
               }, fail),

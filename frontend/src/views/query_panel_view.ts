@@ -165,7 +165,7 @@ export class QueryPanelView {
       type: "checkbox",
       checked: !this.hidden.has(query.id),
       "aria-label": t("Show {name}", { name: query.name }),
-      onChange: () => this.toggle(query.id, box.checked),
+      onChange: (): void => this.toggle(query.id, box.checked),
     });
     const count = h("div", { class: "query-count" });
     const state = !query.enabled

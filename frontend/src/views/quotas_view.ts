@@ -81,7 +81,7 @@ export async function openQuotas(title: string, path: string, isSettable: boolea
         kind: "button-primary",
         onClick: () => {
           const limits = changedLimits(rows, Object.fromEntries([...fields].map(([name, field]) => [name, field.value])));
-          call(path, { method: "PATCH", body: { limits } }).then(
+          return call(path, { method: "PATCH", body: { limits } }).then(
             () => {
               dialog.close();
               toast(t("The quotas are set."), "good");

@@ -61,6 +61,7 @@ export class RegionEditorView implements EditorMap {
   private shapes: readonly MapShape[] = [];
   private asked: ((geometry: Geometry | [number, number]) => void) | null = null;
   private picked: ((name: string) => void) | null = null;
+  private readonly tools = h("div", { class: "button-group" });
   private isPlacing = false;
   /** The reader has panned or zoomed the map. */
   private isMoved = false;
@@ -74,18 +75,15 @@ export class RegionEditorView implements EditorMap {
      */
     private readonly onChange: ((geometry: Geometry | null) => void) | null = null,
     extra: HTMLElement[] = [],
+    /** Otherwise there are no tools: regions are only shown. */
+    private readonly mayDraw = true,
   ) {
     this.isGeographic = feed.crs === "geographic";
     const canvas = h("div", { class: "map-canvas" });
     for (const [shape, name, text] of SHAPES) this.buttons.set(shape, iconButton(text, name, { onClick: () => this.draw(shape) }));
     this.clear = iconButton(t("Remove the region"), "trash-2", { onClick: () => this.editable()?.onEdited?.(null) });
-    this.element = h(
-      "div",
-      { class: "region-editor" },
-      canvas,
-      h("div", { class: "map-tools" }, h("div", { class: "button-group" }, ...this.buttons.values(), this.clear), ...extra),
-      this.note,
-    );
+    this.tools.append(...(mayDraw ? this.buttons.values() : []), this.clear);
+    this.element = h("div", { class: "region-editor" }, canvas, h("div", { class: "map-tools" }, this.tools, ...extra), this.note);
     place.append(this.element);
     this.feedMap = openMap(canvas, feed);
     const { map } = this.feedMap;
@@ -198,6 +196,7 @@ export class RegionEditorView implements EditorMap {
   private paint(): void {
     this.layers.clearLayers();
     this.clear.disabled = this.editable() === undefined;
+    this.tools.hidden = !this.mayDraw && this.clear.disabled;
     const accent = token("--accent");
     const quiet: DrawnRegion[] = [];
     for (const { id, geometry, label, picture, active, onEdited } of this.shapes) {

@@ -161,6 +161,6 @@ export async function openRuleForm(me: Me, feeds: readonly string[], rule: Rule 
   dialog.foot.append(
     button(t("Cancel"), { onClick: dialog.close }),
     button(t("Try on the last day"), { onClick: tryOut }),
-    button(rule === null ? t("Make rule") : t("Save rule"), { kind: "button-primary", onClick: () => void save().catch(failed) }),
+    button(rule === null ? t("Make rule") : t("Save rule"), { kind: "button-primary", onClick: () => save().catch(failed) }),
   );
 }

@@ -70,8 +70,8 @@ export class RulesView {
         h("div", { class: "small faint" }, t("To {one}", { one: targetWords(one, channels, teams, this.shifts) })),
         one.warning === "" ? null : warningNotice(one.warning),
       ),
-      one.editable ? button(t("Edit"), { kind: "button-quiet button-sm", onClick: () => void this.openForm(one) }) : null,
-      one.editable ? button(t("Remove"), { kind: "button-quiet button-danger button-sm", onClick: () => void this.remove(one) }) : null,
+      one.editable ? button(t("Edit"), { kind: "button-quiet button-sm", onClick: () => this.openForm(one) }) : null,
+      one.editable ? button(t("Remove"), { kind: "button-quiet button-danger button-sm", onClick: () => this.remove(one) }) : null,
       h("label", { class: "switch" }, enabled, h("span", {})),
     );
   }

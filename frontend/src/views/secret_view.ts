@@ -25,7 +25,7 @@ export function copyRow(field: HTMLInputElement): HTMLElement {
     if (await copied(field.value)) toast(t("Copied."), "good");
     else field.select();
   };
-  return h("div", { class: "row" }, h("div", { class: "grow" }, field), button(t("Copy"), { icon: "copy", onClick: () => void copy() }));
+  return h("div", { class: "row" }, h("div", { class: "grow" }, field), button(t("Copy"), { icon: "copy", onClick: () => copy() }));
 }
 
 /**

@@ -63,7 +63,7 @@ export function openShares(feed: Feed, shown: readonly string[] | null, zone: Zo
           expires_at: new Date(Date.now() + Number(span.value) * HOUR_MS).toISOString(),
           queries: shown?.map(Number) ?? null,
         };
-        post(path, body, newShare).then(
+        return post(path, body, newShare).then(
           (made) => {
             showLink(dialog.body, made.id, made.link);
             void load();

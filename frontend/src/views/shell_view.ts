@@ -7,6 +7,7 @@ import { get, NotShared, query, reason } from "../lib/api";
 import { alertCount } from "../lib/answers";
 import { h, icon, iconButton, replace } from "../lib/dom";
 import { dismiss, dismissed, setTheme } from "../lib/preferences";
+import { tellAges } from "../lib/ages";
 import { isDark } from "../lib/colours";
 import { armSound } from "../lib/sound";
 import { four, isObject, list, nullable, number, otherwise, record, string } from "../lib/parse";
@@ -18,6 +19,8 @@ export function readJson(id: string): unknown {
   const text = document.getElementById(id)?.textContent ?? "";
   return text === "" ? {} : (JSON.parse(text) as unknown);
 }
+
+const AGES_EVERY_MS = 1_000;
 
 export interface Shell {
   me: Me;
@@ -34,10 +37,12 @@ export function openShell(): Shell {
   if (root === null) throw new Error("the template has no #page");
   root.replaceChildren();
   setUpTheme();
+  measureToasts();
   refuseStrayFiles(window);
   armSound();
   showAlertCount(otherwise(number, 0)(source["waiting"], "/waiting"));
   setInterval(refreshAlertCount, 30_000);
+  setInterval(() => tellAges(document), AGES_EVERY_MS);
   if (source["is_watching"] === true) {
     void askWatches();
     setInterval(() => void askWatches(), 15_000);
@@ -45,6 +50,13 @@ export function openShell(): Shell {
   const reader = me(source["me"]);
   setUnits(reader.units);
   return { me: reader, feeds: otherwise(list(feed), [])(source["feeds"], "/feeds"), data: source, root };
+}
+
+/** How high the messages are: where they would cover what they tell of, the page leaves room for them. */
+function measureToasts(): void {
+  const place = document.getElementById("toasts");
+  const measure = (): void => document.documentElement.style.setProperty("--toasts", `${place?.offsetHeight ?? 0}px`);
+  if (place !== null) new ResizeObserver(measure).observe(place);
 }
 
 function setUpTheme(): void {

@@ -58,7 +58,7 @@ export class ShiftsView {
       button(t("Cancel"), { onClick: dialog.close }),
       button(stored === null ? t("Make shift") : t("Save shift"), {
         kind: "button-primary",
-        onClick: () => void save().catch(refusedIn(dialog)),
+        onClick: () => save().catch(refusedIn(dialog)),
       }),
     );
   }
@@ -90,7 +90,7 @@ export class ShiftsView {
       ),
       button(t("Turns"), { kind: quiet, onClick: () => openTurns(row, this.me, () => void this.load().catch(fail)) }),
       row.editable ? button(t("Edit"), { kind: quiet, onClick: () => this.openForm(row) }) : null,
-      row.editable ? button(t("Remove"), { kind: `${quiet} button-danger`, onClick: () => void this.remove(row) }) : null,
+      row.editable ? button(t("Remove"), { kind: `${quiet} button-danger`, onClick: () => this.remove(row) }) : null,
     );
   }
 

@@ -56,7 +56,7 @@ export function openTurns(of: Shift, me: Me, onChange: () => void): void {
             "div",
             { class: "row" },
             button(t("Edit"), { kind: quiet, onClick: () => openTurn(of, me, one, changed) }),
-            button(t("Remove"), { kind: `${quiet} button-danger`, onClick: () => void remove(one).catch(fail) }),
+            button(t("Remove"), { kind: `${quiet} button-danger`, onClick: () => remove(one).catch(fail) }),
           )
         : null,
     );
@@ -97,7 +97,7 @@ function openTurn(of: Shift, me: Me, stored: Turn | null, onSaved: () => void): 
   };
   dialog.foot.append(
     button(t("Cancel"), { onClick: dialog.close }),
-    button(t("Save turn"), { kind: "button-primary", onClick: () => void save().catch(refusedIn(dialog)) }),
+    button(t("Save turn"), { kind: "button-primary", onClick: () => save().catch(refusedIn(dialog)) }),
   );
   person.focus();
 }

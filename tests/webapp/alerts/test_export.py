@@ -98,6 +98,14 @@ def test_a_file_has_the_alerts_of_the_filtered_list_in_its_order(
         assert [{name: row[name] for name in one} for row, one in zip(rows, expected, strict=True)] == expected
 
 
+def test_every_format_names_the_answer_of_an_alert(desk: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    client = client_of(people.viewer)
+    answers = [row["detection"] for row in listed(client, "order=newest")]
+    assert [row["detection"] for row in csv.DictReader(io.StringIO(exported(client, "csv", "order=newest")))] == answers
+    found = json.loads(exported(client, "geojson", "order=newest"))["features"]
+    assert [one["properties"]["detection"] for one in found] == answers
+
+
 def test_alerts_of_another_team_are_in_no_file(desk: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
     rows = [json.loads(line) for line in exported(client_of(people.viewer), "jsonl").splitlines()]
     assert {row["feed"] for row in rows} == {"yard", "dock"} and len(rows) == 16

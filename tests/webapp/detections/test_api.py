@@ -11,6 +11,7 @@ import pytest
 from django.db import connection
 from rest_framework.test import APIClient
 
+from webapp.config.moments import iso_of_event
 from webapp.detections.models import Detection
 from webapp.detections.partitions import partitions_ensure, span_of
 from webapp.detections.selectors import detection_parts
@@ -169,6 +170,17 @@ def test_answers_are_exported_in_three_formats(stored: Query, people: SimpleName
     assert collection["features"][0]["geometry"] == {"type": "Point", "coordinates": [1.5, 2.5]} and collection["features"][1]["geometry"] is None
     assert [json.loads(line)["start"] for line in export(client, "jsonl").splitlines()] == [10, 15, 30, 50, 70]
     assert client.get("/api/v1/detections/export?feed=yard&format=exe").status_code == 400
+
+
+def test_every_format_has_all_that_a_list_tells(stored: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    client = client_of(people.viewer)
+    listed = client.get("/api/v1/detections/?feed=yard&order=start").json()["results"]
+    rows = list(csv.DictReader(io.StringIO(export(client, "csv"))))
+    places = json.loads(export(client, "geojson"))["features"]
+    for answer, row, place in zip(listed, rows, places, strict=True):
+        assert set(answer) <= set(row) and set(answer) <= set(place["properties"])
+        assert (row["id"], row["version"], row["cut"], row["backfill"]) == (answer["id"], str(answer["version"]), "false", "false")
+    assert rows[0]["found_at"] == iso_of_event(listed[0]["detected_at"], "ms")
 
 
 def test_exported_answers_have_their_times_in_words(stored: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:

@@ -83,23 +83,24 @@ export function openForm(feed: FeedStatus, kinds: readonly ConnectorKind[], curr
   const test = button(t("Test"), {
     icon: "activity",
     onClick: () => {
-      if (!isWhole()) return;
-      test.disabled = true;
+      if (!isWhole()) return undefined;
       const waits =
         kind().direction === "in" ? t("Connecting, and waiting for the first records (ten seconds at most) ...") : t("Connecting ...");
       replace(found, h("p", { class: "small muted" }, waits));
       found.scrollIntoView({ block: "nearest" });
-      post("connectors/trial", { ...body(reading.chosen()), connector: current === null ? null : Number(current.id) }, trialParser)
-        .then((trial) => {
-          showFaults(
-            dialog.body,
-            trial.faults.map(({ pointer, message }) => ({ pointer: `/reading${pointer}`, message })),
-          );
-          reading.offer(trial);
-          replace(found, ...trialView(trial));
-          found.scrollIntoView({ block: "nearest" });
-        }, refused)
-        .finally(() => (test.disabled = false));
+      return post(
+        "connectors/trial",
+        { ...body(reading.chosen()), connector: current === null ? null : Number(current.id) },
+        trialParser,
+      ).then((trial) => {
+        showFaults(
+          dialog.body,
+          trial.faults.map(({ pointer, message }) => ({ pointer: `/reading${pointer}`, message })),
+        );
+        reading.offer(trial);
+        replace(found, ...trialView(trial));
+        found.scrollIntoView({ block: "nearest" });
+      }, refused);
     },
   });
   dialog.foot.append(
@@ -108,14 +109,14 @@ export function openForm(feed: FeedStatus, kinds: readonly ConnectorKind[], curr
     button(t("Save"), {
       kind: "button-primary",
       onClick: () => {
-        if (!isWhole()) return;
+        if (!isWhole()) return undefined;
         const { settings, reading: meaning, ...place } = body(reading.value());
         const given = { name: name.value.trim(), settings, reading: meaning };
         const sent =
           current === null
             ? call("connectors/", { method: "POST", body: { ...place, ...given } })
             : call(`connectors/${current.id}/`, { method: "PATCH", body: given });
-        sent.then(() => {
+        return sent.then(() => {
           dialog.close();
           toast(t("Saved. It connects now."), "good");
           done();

@@ -68,9 +68,8 @@ export function openConnectors(feed: FeedStatus): void {
 function connectorRow(one: Connector, kinds: readonly ConnectorKind[], feed: FeedStatus, done: () => void): HTMLElement {
   const kind = kinds.find(({ name }) => name === one.kind);
   const [words, badge] = one.enabled ? (STATES[one.state] ?? [one.state, ""]) : [t("Switched off"), ""];
-  const change = (method: "PATCH" | "DELETE", body?: unknown): void => {
+  const change = (method: "PATCH" | "DELETE", body?: unknown): Promise<void> =>
     call(`connectors/${one.id}/`, { method, ...(body === undefined ? {} : { body }) }).then(done, fail);
-  };
   const ago = one.last_message_at === null ? null : formatAgo(one.last_message_at, Date.now());
   const counts = counted(one, kind?.direction ?? "in", ago);
   const left = kind?.direction === "out" ? t("Messages already sent are not affected.") : t("The rows that it stored are kept.");
@@ -93,8 +92,8 @@ function connectorRow(one: Connector, kinds: readonly ConnectorKind[], feed: Fee
           kind: "button-quiet button-danger button-sm",
           "aria-label": t("Remove {name}", { name: one.name }),
           onClick: () =>
-            void confirmDanger(t("Remove the connector “{name}”?", { name: one.name }), left, t("Remove connector")).then(
-              (isSure) => isSure && change("DELETE"),
+            confirmDanger(t("Remove the connector “{name}”?", { name: one.name }), left, t("Remove connector")).then((isSure) =>
+              isSure ? change("DELETE") : undefined,
             ),
         }),
       ]

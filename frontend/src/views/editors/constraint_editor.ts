@@ -210,7 +210,7 @@ class ConstraintEditor implements FamilyEditor {
     const tabs = VIEWS.map(([view, text, name]) =>
       h(
         "button",
-        { type: "button", "aria-pressed": String(view === this.view), "data-view": view, onClick: () => void this.turn(view) },
+        { type: "button", "aria-pressed": String(view === this.view), "data-view": view, onClick: () => this.turn(view) },
         icon(name),
         text,
       ),

@@ -147,7 +147,7 @@ class CrossingEditor implements FamilyEditor {
       type: "checkbox",
       id: "segments",
       checked: this.entries.segments,
-      onChange: () => this.set({ segments: box.checked }),
+      onChange: (): void => this.set({ segments: box.checked }),
     });
     return h(
       "label",

@@ -22,7 +22,7 @@ const TITLES: Record<Exclude<ConnectionStatus, "ended" | "failing">, string> = {
   loading: t("Connected: the answers so far are on their way"),
   reconnecting: UNCONNECTED.reconnecting.title,
   refused: UNCONNECTED.refused.title,
-  forbidden: t("This feed is not shared with you any more"),
+  forbidden: t("This feed no longer exists, or is no longer shared with you"),
 };
 const endedTitle = (time: string): string =>
   t("The last row came {time}: the recording has ended, or its source is quiet. New rows appear as they come.", { time });
@@ -112,7 +112,7 @@ export class ConnectionView {
       loading: t("Loading"),
       reconnecting: UNCONNECTED.reconnecting.text,
       refused: UNCONNECTED.refused.text,
-      forbidden: t("Not shared"),
+      forbidden: t("Not available"),
     };
     const title =
       kind === "ended"

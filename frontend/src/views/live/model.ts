@@ -2,6 +2,7 @@
 
 import { t } from "../../lib/texts";
 import {
+  detectionDetail,
   queryRow,
   queryVersion,
   region as regionParser,
@@ -46,6 +47,13 @@ function rank(row: QueryRow): number {
   return row.alert_kinds.length === 0 ? -1 : SEVERITIES.indexOf(row.severity);
 }
 
+/** What the answers of a query that is not listed any more tell of it. */
+export interface GoneQuery {
+  version: number;
+  name: string;
+  sentence: string;
+}
+
 export interface Holding {
   marks: ReadonlyMap<string, EntityMark>;
   /** The number of open answers by query. */
@@ -76,6 +84,8 @@ export class LiveModel {
   private readonly unknownIds = new Set<string>();
   /** Queries that the server does not show to this reader. */
   private readonly missingIds = new Set<string>();
+  private readonly gone = new Map<string, GoneQuery>();
+  private readonly askedGone = new Set<string>();
   private atFrame = { t: 0, at: 0 };
   private chosen: ReadonlySet<string> | null = null;
 
@@ -183,7 +193,27 @@ export class LiveModel {
   }
 
   queryName(id: string): string {
-    return this.query(id)?.name ?? t("Query {id}", { id });
+    return this.query(id)?.name ?? this.gone.get(id)?.name ?? t("Query {id}", { id });
+  }
+
+  /**
+   * Name and sentence of a query that is no longer listed, as its answer tells them; unknown ones
+   * are requested, and `onCome` called when they have arrived.
+   */
+  goneQuery(row: Detection, onCome: () => void): GoneQuery | "coming" | null {
+    const known = this.gone.get(row.query);
+    if (known?.version === row.version) return known;
+    const key = `${row.query} ${row.version}`;
+    if (this.askedGone.has(key)) return known ?? null;
+    this.askedGone.add(key);
+    void get(address(`detections/${row.id}/`, { feed: this.feed.name }), detectionDetail).then(
+      ({ query_name, sentence }) => {
+        this.gone.set(row.query, { version: row.version, name: query_name, sentence });
+        onCome();
+      },
+      () => onCome(),
+    );
+    return "coming";
   }
 
   /**

@@ -97,12 +97,15 @@ export class Selection {
   private openDrawer(interval: Interval): void {
     const { model } = this;
     const detections = model.detections(interval);
-    const version = detections[detections.length - 1]?.version;
+    const last = detections[detections.length - 1];
+    const version = last?.version;
     const again = (): void => {
       if (this.selected?.query === interval.query) this.openDrawer(this.selected);
     };
     const rules = version === undefined ? null : model.rulesOf(interval.query, version, again);
-    this.linked().drawer.open({ interval, detections, query: model.query(interval.query), rules, alert: model.alertOf(interval) });
+    const query = model.query(interval.query);
+    const gone = query !== null || last === undefined ? null : model.goneQuery(last, again);
+    this.linked().drawer.open({ interval, detections, query, gone, rules, alert: model.alertOf(interval) });
   }
 
   /** The selected stay may have ended, grown, been revised or removed meanwhile. */

@@ -40,7 +40,7 @@ export class PreviewView {
     icon: "scan-search",
     kind: "button-primary",
     id: "run-preview",
-    onClick: () => void this.ask(),
+    onClick: () => this.ask(),
   });
   private readonly minutes = h(
     "select",
@@ -83,11 +83,9 @@ export class PreviewView {
   }
 
   private async ask(): Promise<void> {
-    this.run.disabled = true;
     this.result.classList.remove("stale");
     replace(this.result, awaiting());
     await this.question.now();
-    this.run.disabled = false;
   }
 
   private async asked(signal: AbortSignal): Promise<void> {

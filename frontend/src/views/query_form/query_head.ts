@@ -28,11 +28,9 @@ export function queryHead({ stored, earlier, isBulk, save, onRemoved }: Shown): 
   const actions: HTMLElement[] = [];
   if (stored !== null) {
     actions.push(linkButton(t("Duplicate"), address("/queries/new", { copy: stored.id }), "copy", "button-quiet"));
-    actions.push(button(t("Versions"), { icon: "history", kind: "button-quiet", onClick: () => void showVersions(stored) }));
+    actions.push(button(t("Versions"), { icon: "history", kind: "button-quiet", onClick: () => showVersions(stored) }));
     if (stored.editable)
-      actions.push(
-        button(t("Remove"), { icon: "trash-2", kind: "button-quiet button-danger", onClick: () => void remove(stored, onRemoved) }),
-      );
+      actions.push(button(t("Remove"), { icon: "trash-2", kind: "button-quiet button-danger", onClick: () => remove(stored, onRemoved) }));
   }
   // A version that explains an answer is read-only: saved by mistake, it would become the newest.
   if (stored?.editable !== false && earlier?.isRestored !== false) actions.push(save);

@@ -80,19 +80,12 @@ function extent(sample: Sample): string {
 
 function loadButton(sample: Sample, team: string | null): HTMLElement {
   const words = sample.live ? t("Play") : t("Load");
-  const load = button(words, {
+  return button(words, {
     icon: sample.live ? "play" : "file-up",
     kind: "button-sm button-primary",
     "aria-label": `${words}: ${sample.title}`,
-    onClick: () => {
-      load.disabled = true;
-      make(sample, team).catch((error: unknown) => {
-        load.disabled = false;
-        fail(error);
-      });
-    },
+    onClick: () => make(sample, team).catch(fail),
   });
-  return load;
 }
 
 /** The button that takes the recording's file, and the progress of its upload. */
@@ -108,16 +101,19 @@ function fileChoice(sample: Sample, team: string | null): [HTMLElement, HTMLElem
     icon: "file-up",
     kind: "button-sm",
     "aria-label": t("Choose the file: {title}", { title: sample.title }),
-    onClick: () => chooser.click(),
+    // A disabled button would lose the focus.
+    onClick: () => {
+      if (!choose.hasAttribute("aria-disabled")) chooser.click();
+    },
   });
   chooser.addEventListener("change", () => {
     const [file] = chooser.files ?? [];
     if (file === undefined) return;
-    choose.disabled = true;
+    choose.setAttribute("aria-disabled", "true");
     void sendFile(file, status, (id) => {
       make(sample, team, id).catch((error: unknown) => {
         fail(error);
-        choose.disabled = false;
+        choose.removeAttribute("aria-disabled");
         // The mapping can still be set by hand.
         if (error instanceof ApiError && error.status === 400)
           status.replaceChildren(

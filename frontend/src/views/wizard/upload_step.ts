@@ -114,7 +114,11 @@ function isOutdated(error: Error): boolean {
 }
 
 function refusal(error: Error): string {
-  const body = error instanceof tus.DetailedError ? error.originalResponse?.getBody() : undefined;
+  const answer = error instanceof tus.DetailedError ? error.originalResponse : null;
+  // The server's own words are for programs.
+  if (answer?.getStatus() === 401)
+    return t("You are logged out. Log in again in another tab and continue here: the part received is kept.");
+  const body = answer?.getBody();
   const message = /"message":\s*"([^"]+)"/.exec(body ?? "")?.[1];
   return message ?? t("The upload was interrupted. Continue when the server can be reached: the part received is kept.");
 }

@@ -49,7 +49,7 @@ export class SandboxView {
     icon: "circle-play",
     kind: "button-primary",
     id: "run-sandbox",
-    onClick: () => void this.ask(),
+    onClick: () => this.ask(),
   });
   private readonly who = h("select", {
     class: "select select-sm",
@@ -158,11 +158,9 @@ export class SandboxView {
   }
 
   private async ask(): Promise<void> {
-    this.run.disabled = true;
     this.body.classList.remove("stale");
     replace(this.body, awaiting());
     await this.question.now();
-    this.run.disabled = false;
   }
 
   private async asked(signal: AbortSignal): Promise<void> {

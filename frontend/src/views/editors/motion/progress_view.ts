@@ -26,7 +26,7 @@ export class ProgressView {
   readonly element: HTMLElement;
   private readonly now = h("div", { class: "stack", "aria-live": "polite" });
   private readonly before = h("div", { class: "stack" });
-  private readonly look = button(t("Look now"), { icon: "scan-search", kind: "button-sm", id: "look-now", onClick: () => void this.ask() });
+  private readonly look = button(t("Look now"), { icon: "scan-search", kind: "button-sm", id: "look-now", onClick: () => this.ask() });
   private readonly question = new Latest(
     (signal) => this.asked(signal),
     (error) => replace(this.now, h("p", { class: "small muted" }, reason(error))),
@@ -78,10 +78,8 @@ export class ProgressView {
     );
   }
 
-  private async ask(): Promise<void> {
-    this.look.disabled = true;
-    await this.question.now();
-    this.look.disabled = false;
+  private ask(): Promise<void> {
+    return this.question.now();
   }
 
   private async asked(signal: AbortSignal): Promise<void> {

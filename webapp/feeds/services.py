@@ -16,6 +16,7 @@ from engine.model.faults import Fault, Refused, refuse
 from engine.model.messages import Message
 from webapp.accounts.models import Team, User
 from webapp.accounts.quotas import quota_check
+from webapp.config.room import hold
 from webapp.feeds.admission import default_ahead
 from webapp.feeds.documents import checked_region, feed_faults, vertices_of
 from webapp.feeds.heads import feed_head_ensure, feed_head_follow_team, feed_place, feed_reopen
@@ -54,6 +55,7 @@ def feed_create(*, owner: User, name: str, title: str, crs: str, job: Any = None
 def feed_update(*, feed: Feed, job: Any = None, **changes: Any) -> Feed:
     """Changes the given fields. Raises Refused; the schema and the clock are fixed once rows have
     been received, but columns can be added."""
+    hold(feed, "pk")
     received = IngestCounter.objects.filter(feed=feed, received__gt=0).exists()
     added = _added_columns(feed, changes.get("columns"))
     if added:

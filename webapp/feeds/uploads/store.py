@@ -120,6 +120,8 @@ def upload_load(
     How an existing feed loads files follows from its clock: `as_now` and `ordered` are those
     of new feeds (decision 32).
     """
+    if into is not None:
+        into = Feed.objects.select_for_update(of=("self",)).get(pk=into.pk)
     upload = Upload.objects.select_for_update(of=("self",)).get(pk=upload.pk)
     if upload.state not in (UploadState.READY, UploadState.FAILED):
         raise InUse(
@@ -142,7 +144,6 @@ def upload_load(
     if not LEAST_RATE <= rate <= GREATEST_RATE:
         raise refuse("/rate", Message("Between {least} and {most} times as fast.", least=LEAST_RATE, most=f"{GREATEST_RATE:,.0f}"))
     if into is not None:
-        into = Feed.objects.select_for_update(of=("self",)).get(pk=into.pk)
         check_into(into, upload, read)
         as_now, ordered = into.wall_clock, True
     made = into or _feed_for(read, user=user, feed=feed or {}, as_now=as_now)

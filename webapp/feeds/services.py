@@ -152,7 +152,7 @@ def checked_tags(tags: Iterable[str]) -> list[str]:
     if any(len(tag) > TAG_LENGTH for tag in trimmed):
         raise refuse("/tags", Message("A tag has at most {most} characters.", most=TAG_LENGTH))
     if not all(map(TAG_FORM.match, trimmed)):
-        raise refuse("/tags", Message("A tag has no commas and no control characters."))
+        raise refuse("/tags", Message("A tag has no commas, no control characters and no marks that change the direction of writing."))
     if len(trimmed) > MOST_TAGS:
         raise refuse("/tags", TOO_MANY_TAGS)
     return trimmed

@@ -23,7 +23,8 @@ def _check_length(data: Any, most: int) -> None:
 
 def _each(data: Iterable[Any], value_of: Callable[[Any], Any]) -> list[Any]:
     """The values. Raises ValidationError with faults by their places, as many as are shown."""
-    values, faults = [], {}
+    values: list[Any] = []
+    faults: dict[Any, Any] = {}
     for place, one in enumerate(data):
         try:
             values.append(value_of(one))

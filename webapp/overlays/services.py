@@ -75,9 +75,11 @@ def _too_many() -> Refused:
 def _announced(feature: Any) -> int:
     """How many corners it has at most, without a look at each; 0 for what is malformed."""
     geometry = feature.get("geometry") if isinstance(feature, dict) else None
-    kind = geometry.get("type") if isinstance(geometry, dict) else None
-    lists = [geometry.get("coordinates")] if isinstance(geometry, dict) and isinstance(kind, str) and DEPTHS.get(kind, 0) else []
-    for _ in range(DEPTHS.get(kind, 1) - 1 if lists else 0):
+    depth = DEPTHS.get(str(geometry.get("type")), 0) if isinstance(geometry, dict) else 0
+    if depth == 0:
+        return 0
+    lists = [geometry["coordinates"]] if "coordinates" in geometry else []
+    for _ in range(depth - 1):
         lists = [inner for one in lists if isinstance(one, list) for inner in one]
     return sum(len(one) for one in lists if isinstance(one, list))
 

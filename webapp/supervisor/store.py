@@ -10,7 +10,8 @@ import pyarrow.compute as pc
 from django.db import close_old_connections, transaction
 from django.utils import timezone
 
-from engine.model.events import EVENT, HEARTBEAT
+from engine.model.columns import EVENT
+from engine.model.events import HEARTBEAT
 from engine.model.messages import Message
 from engine.operator import RegisteredQuery
 from engine.runtime.store import Commit, Head, QueryKey

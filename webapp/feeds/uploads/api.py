@@ -172,7 +172,8 @@ class UploadView(OwnedView):
             return _answer(415, [Fault("", Message("Send the bytes as {type}.", type=PartOfFile.media_type))])
         offset = _number(request.headers.get("Upload-Offset", ""))
         # Without a body no parser is asked.
-        data = request.data if isinstance(request.data, bytes) else b""
+        body: Any = request.data
+        data = body if isinstance(body, bytes) else b""
         if offset is None:
             raise refuse("", Message("Upload-Offset says where the bytes belong."))
         if len(data) > PART_BYTES:

@@ -75,10 +75,9 @@ def _too_many() -> Refused:
 def _announced(feature: Any) -> int:
     """How many corners it has at most, without a look at each; 0 for what is malformed."""
     geometry = feature.get("geometry") if isinstance(feature, dict) else None
-    depth = DEPTHS.get(str(geometry.get("type")), 0) if isinstance(geometry, dict) else 0
-    if depth == 0:
+    if not isinstance(geometry, dict) or not (depth := DEPTHS.get(str(geometry.get("type")), 0)):
         return 0
-    lists = [geometry["coordinates"]] if "coordinates" in geometry else []
+    lists = [geometry.get("coordinates")]
     for _ in range(depth - 1):
         lists = [inner for one in lists if isinstance(one, list) for inner in one]
     return sum(len(one) for one in lists if isinstance(one, list))

@@ -21,10 +21,14 @@ from engine.model.faults import Fault, Refused
 from engine.model.messages import Message
 from webapp.accounts.models import Invitation, Membership, Role, Team, User
 from webapp.accounts.permissions import Owned
+from webapp.accounts.selectors import invitation_list
 from webapp.audit.services import record
 from webapp.config.algorithms import digest_of, digests_of
+from webapp.config.room import room_check
 
 INVITATION_DAYS = 7
+INVITATIONS = 500
+"""Of one team, that are open."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +129,11 @@ def user_set_administrator(*, user: User, administrator: bool) -> None:
 
 @transaction.atomic
 def invitation_create(*, team: Team, email: str, role: Role, by: User) -> NewInvitation:
-    """An invitation of 256 random bits; an older one of the same address to the team ends."""
+    """An invitation of 256 random bits; an older one of the same address to the team ends. Raises
+    Refused."""
+    others = invitation_list(team=team).exclude(email=email.lower())
+    full = Message("A team has at most {most} open invitations: revoke one first.", most=INVITATIONS)
+    room_check(others, INVITATIONS, of=team, full=full)
     Invitation.objects.filter(team=team, email=email.lower()).delete()
     text = secrets.token_urlsafe(32)
     expires = timezone.now() + timedelta(days=INVITATION_DAYS)

@@ -28,9 +28,12 @@ from webapp.accounts.permissions import AnyUser
 from webapp.alerts.models import Alert, AlertState, Mute
 from webapp.alerts.services import alerts_publish, head_lock
 from webapp.audit.services import record
+from webapp.config.room import room_check
 from webapp.feeds.models import Feed
 from webapp.queries.models import Query
 
+MUTES = 1_000
+"""Of one owner, that have not ended."""
 LONGEST_WINDOW = timedelta(days=7)
 LONGEST_AGO = timedelta(days=366)
 """The earliest beginning of a rule: its windows are computed from its beginning."""
@@ -89,6 +92,8 @@ def mute_create(
             raise refuse("/rule", Message("It never comes again."))
         mute.window_from, mute.window_until = following
     with transaction.atomic():
+        full = Message("You have {most:,} mutes that have not ended, as many as one person may: lift some first.", most=MUTES)
+        room_check(Mute.objects.filter(owner=owner, ended_at=None), MUTES, of=owner, full=full)
         # Serialised with batches: alerts that a batch opens are muted by the batch or found here.
         head_lock(feed.pk)
         mute.save()

@@ -14,6 +14,8 @@ from webapp.alerts.models import Channel, RoutingRule, Shift, Turn
 from webapp.alerts.routing import SETS, Terms, terms_of
 from webapp.alerts.selectors import channels_working
 from webapp.alerts.shifts import SOON, on_duty, shifts_at
+from webapp.feeds.models import Feed
+from webapp.queries.models import Query
 
 LISTED = 5
 """Rules named in one sentence."""
@@ -64,11 +66,15 @@ class Reachability(TypedDict):
 
 
 def own_reachability(*, user: User, now: datetime) -> Reachability:
-    """Whether `user`, whom rules name or put on call now or soon, has a channel that works."""
+    """Whether `user`, to whom rules send alerts that they may see, now or soon, has a channel that
+    works."""
     if channels_working().filter(team=None, owner=user).exists():
         return {"warning": ""}
     shifts = Turn.objects.filter(person=user, begins_at__lt=now + SOON, ends_at__gt=now).values("shift")
-    rules = RoutingRule.objects.filter(Q(people=user) | Q(shifts__in=shifts), enabled=True, owner__is_active=True).distinct()
+    # Channels get the alerts of queries that their owner sees.
+    seen = Query.objects.visible_to(user).filter(deleted_at=None)
+    of_seen = (Q(feed=None) | Q(feed__in=Feed.objects.visible_to(user))) & (Q(queries=None) | Q(queries__in=seen))
+    rules = RoutingRule.objects.filter(Q(people=user) | Q(shifts__in=shifts), of_seen, enabled=True, owner__is_active=True).distinct()
     if not rules.exists():
         return {"warning": ""}
     names = list(rules.filter(pk__in=RoutingRule.objects.visible_to(user).values("pk")).order_by("name").values_list("name", flat=True)[: LISTED + 1])

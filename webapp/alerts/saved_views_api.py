@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db import transaction
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from engine.model.messages import Message
 from webapp.accounts.authentication import person
 from webapp.accounts.owned import OwnedSerializer, OwnedView
 from webapp.alerts.models import SavedView
+from webapp.config.room import room_check
+
+VIEWS = 200
+"""Of one owner."""
 
 
 class SavedViewSerializer(OwnedSerializer):
@@ -35,7 +41,12 @@ class SavedViewView(OwnedView):
     def create(self, request: Request) -> Response:
         serializer = self.get_serializer(data=request.data)
         serializer.is_valid(raise_exception=True)
-        return Response(self.represent(serializer.save(owner=person(request))), status=201)
+        owner = person(request)
+        full = Message("You have {most} saved views, as many as one person may: remove one first.", most=VIEWS)
+        with transaction.atomic():
+            room_check(SavedView.objects.filter(owner=owner), VIEWS, of=owner, full=full)
+            view = serializer.save(owner=owner)
+        return Response(self.represent(view), status=201)
 
     def partial_update(self, request: Request, pk: int) -> Response:
         serializer = self.get_serializer(self.get_editable(), data=request.data, partial=True)

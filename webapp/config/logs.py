@@ -22,13 +22,17 @@ class OneLine(logging.Formatter):
     default_msec_format = "%s.%03dZ"
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        record.message = TOKEN.sub(r"\1...", _escaped(record.message))
+        record.message = _plain(record.message)
         return super().formatMessage(record)
 
     def formatException(self, ei: Any) -> str:
         """The lines of a trace are moved in: none of them can pass for an entry, though the error
         quotes what someone sent."""
-        return "\n".join(f"  {_escaped(line)}" for line in super().formatException(ei).splitlines())
+        return "\n".join(f"  {_plain(line)}" for line in super().formatException(ei).splitlines())
+
+
+def _plain(text: str) -> str:
+    return TOKEN.sub(r"\1...", _escaped(text))
 
 
 def _escaped(text: str) -> str:

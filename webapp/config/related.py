@@ -3,11 +3,13 @@ object is looked up."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from rest_framework import serializers
 from rest_framework.relations import MANY_RELATION_KWARGS
 
+from engine.model.faults import MOST_FAULTS
 from engine.model.messages import Message
 
 MOST = 1_000
@@ -19,6 +21,22 @@ def _check_length(data: Any, most: int) -> None:
         raise serializers.ValidationError(Message("At most {most:,}; these are {count:,}.", most=most, count=len(data)))
 
 
+def _each(data: Iterable[Any], value_of: Callable[[Any], Any]) -> list[Any]:
+    """The values. Raises ValidationError with faults by their places, as many as are shown."""
+    values: list[Any] = []
+    faults: dict[Any, Any] = {}
+    for place, one in enumerate(data):
+        try:
+            values.append(value_of(one))
+        except serializers.ValidationError as error:
+            faults[place] = error.detail
+        if len(faults) >= MOST_FAULTS:
+            break
+    if faults:
+        raise serializers.ValidationError(faults)
+    return values
+
+
 class BoundedListField(serializers.ListField):
     """Values, `max_length` of them at most."""
 
@@ -28,6 +46,9 @@ class BoundedListField(serializers.ListField):
     def to_internal_value(self, data: Any) -> list[Any]:
         _check_length(data, self.max_length or MOST)
         return list(super().to_internal_value(data))
+
+    def run_child_validation(self, data: Any) -> list[Any]:
+        return _each(data, self.child.run_validation)
 
 
 class BoundedDictField(serializers.DictField):
@@ -41,7 +62,9 @@ class BoundedDictField(serializers.DictField):
 class _Several(serializers.ManyRelatedField):
     def to_internal_value(self, data: Any) -> list[Any]:
         _check_length(data, MOST)
-        return list(super().to_internal_value(data))
+        if not isinstance(data, list) or (not data and not self.allow_empty):
+            return list(super().to_internal_value(data))
+        return _each(data, self.child_relation.to_internal_value)
 
 
 class _Bounded:

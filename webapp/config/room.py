@@ -1,5 +1,10 @@
 """How many things something may have: of two requests at the same time, the second one counts what
-the first one makes."""
+the first one makes.
+
+Rows are held in one order everywhere, so that no two requests wait for each other: the feed, the
+user, the team, then the feed's heads and counter (`detections.removal`), then the things themselves
+(regions, queries, alerts).
+"""
 
 from __future__ import annotations
 
@@ -22,11 +27,11 @@ def hold(holder: M, *fields: str) -> M:
     return row
 
 
-def room_check(things: QuerySet[Any], most: int, *, of: Model, full: Message, pointer: str = "") -> None:
-    """Raises Refused with `full` when there are as many things already as `of` may have.
+def room_check(things: QuerySet[Any], most: int, *, of: Model, full: Message, pointer: str = "", more: int = 1) -> None:
+    """Raises Refused with `full` when there are so many things that `of` may not have `more`.
 
-    To be called in the transaction that makes the thing.
+    To be called in the transaction that makes them.
     """
     hold(of, "pk")
-    if things.count() >= most:
+    if things.count() + more > most:
         raise refuse(pointer, full)

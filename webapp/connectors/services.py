@@ -105,9 +105,12 @@ def connector_create(
     set_by: User | None = None,
 ) -> Connector:
     """Makes a connector, which the process `connect` starts. Raises Refused."""
+    of_feed = Message("A feed has at most {most} connectors.", most=MOST_OF_A_FEED)
+    room_check(feed.connectors.all(), MOST_OF_A_FEED, of=feed, full=of_feed)
+    # While the feed is held: it may have been transferred meanwhile.
+    feed.refresh_from_db(fields=["owner"])
     of_owner = Connector.objects.filter(feed__owner=feed.owner)
     full = Message("The feeds of one owner have at most {most} connectors together: each is a thread of one process.", most=MOST_OF_AN_OWNER)
-    room_check(feed.connectors.all(), MOST_OF_A_FEED, of=feed.owner, full=Message("A feed has at most {most} connectors.", most=MOST_OF_A_FEED))
     room_check(of_owner, MOST_OF_AN_OWNER, of=feed.owner, full=full)
     connector = Connector(feed=feed, name=name, kind=kind, reading=dict(reading or {}), enabled=enabled, set_by=set_by)
     _set(connector, checked_settings(kind_of(kind), settings))

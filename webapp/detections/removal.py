@@ -69,8 +69,8 @@ def _lock(feed: Feed) -> None:
     deleted, which prevents deadlocks.
 
     A change of queries locks the feed, then its head; a batch of the job the head; a correction of
-    the clock the head, then the counter. The feed's key comes last: writers of rows that refer to
-    it have committed by then, and there are no new ones.
+    the clock the head, then the counter (`config.room` has the order of all). The feed's key comes
+    last: writers of rows that refer to it have committed by then, and there are no new ones.
     """
     list(Feed.objects.select_for_update(no_key=True).filter(pk=feed.pk).values_list("pk"))
     for model in (FeedHead, IngestCounter, LogHead):

@@ -14,14 +14,18 @@ from engine.model.messages import Message
 from webapp.accounts.models import Role, User
 from webapp.accounts.permissions import check_may_make
 from webapp.audit.services import record
-from webapp.config.room import room_check
+from webapp.config.room import hold, room_check
 from webapp.entities.models import Note, Record, Watch
-from webapp.entities.registry_files import FileEntity, checked
+from webapp.entities.registry_files import RECORDS, FileEntity, checked
 from webapp.feeds.models import Feed
 from webapp.feeds.recent import accepted, log_of
 
 WATCHES = 50
 """The limit per person."""
+NOTES = 10_000
+"""Of one author."""
+MOST_RECORDS = 2 * RECORDS
+"""Of one feed: twice of what streams may fill, so that there is room for people's."""
 
 
 def record_put(*, feed: Feed, entity: str, name: str, attributes: Mapping[str, str]) -> Record | None:
@@ -35,14 +39,20 @@ def record_put(*, feed: Feed, entity: str, name: str, attributes: Mapping[str, s
         if not entry.name and not entry.attributes:
             Record.objects.filter(feed=feed, entity=entity).delete()
             return None
+        if not Record.objects.filter(feed=feed, entity=entity).exists():
+            room_check(Record.objects.filter(feed=feed), MOST_RECORDS, of=feed, full=_registry_full())
         return Record.objects.update_or_create(feed=feed, entity=entity, defaults={"name": entry.name, "attributes": entry.attributes})[0]
 
 
 def registry_import(*, feed: Feed, entries: Sequence[FileEntity]) -> int:
     """Stores the entities of a file; their existing records are replaced,
-    those of other entities stay."""
+    those of other entities stay. Raises Refused."""
     records = [Record(feed=feed, entity=one.entity, name=one.name, attributes=one.attributes) for one in entries]
     with transaction.atomic():
+        hold(feed, "pk")
+        theirs = Record.objects.filter(feed=feed)
+        if new := len(records) - theirs.filter(entity__in=[one.entity for one in entries]).count():
+            room_check(theirs, MOST_RECORDS, of=feed, full=_registry_full(), pointer="/file", more=new)
         Record.objects.bulk_create(
             records, update_conflicts=True, unique_fields=["feed", "entity"], update_fields=["name", "attributes"], batch_size=1_000
         )
@@ -50,10 +60,16 @@ def registry_import(*, feed: Feed, entries: Sequence[FileEntity]) -> int:
     return len(records)
 
 
+def _registry_full() -> Message:
+    return Message("The registry of a feed has at most {most:,} entities: remove some first.", most=MOST_RECORDS)
+
+
 def note_add(*, feed: Feed, entity: str, author: User, text: str) -> Note:
-    """Adds a note. Raises PermissionDenied for viewers."""
+    """Adds a note. Raises PermissionDenied for viewers, Refused."""
     check_may_make(author, Role.ANALYST)
     with transaction.atomic():
+        full = Message("You have written {most:,} notes, as many as one person may: remove some first.", most=NOTES)
+        room_check(Note.objects.filter(author=author), NOTES, of=author, full=full)
         note = Note.objects.create(feed=feed, entity=entity, author=author, text=text)
         record("entity.note", feed, entity=entity)
     return note

@@ -11,6 +11,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator, RegexVa
 from django.db import models
 from django.db.models.functions import Coalesce
 from django.utils import timezone
+from django.utils.translation import gettext_lazy
 
 from engine.model.feed import Crs, TimeUnit
 from engine.model.feed import Feed as EngineFeed
@@ -20,12 +21,16 @@ from webapp.accounts.permissions import AnyUser, Owned, OwnedQuerySet
 from webapp.config.documents import DocumentField
 from webapp.config.secrets_at_rest import EncryptedCharField
 
-NAME = RegexValidator(r"^[a-z][a-z0-9_-]{0,62}\Z", "Lower-case letters, digits, - and _; begins with a letter; at most 63 characters.")
+NAME = RegexValidator(r"^[a-z][a-z0-9_-]{0,62}\Z", gettext_lazy("Lower-case letters, digits, - and _; begins with a letter; at most 63 characters."))
 ENGINE_FIELDS = ("name", "crs", "time", "tick", "lateness", "dedupe", "columns")
-NO_CONTROLS = RegexValidator(r"^[^\x00-\x1f\x7f]+\Z", "No control characters.")
-TAG_FORM = re.compile(r"^[^\x00-\x1f\x7f,]+\Z")
+_CONTROLS = r"\x00-\x1f\x7f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+"""With the marks that change the direction of writing: a name with one is shown as another name."""
+NO_CONTROLS = RegexValidator(
+    rf"^[^{_CONTROLS}]+\Z", gettext_lazy("No control characters, nor invisible marks that change the direction of writing (such as U+202E).")
+)
+TAG_FORM = re.compile(rf"^[^{_CONTROLS},]+\Z")
 """Forms and files separate tags by commas."""
-TAG = RegexValidator(TAG_FORM, "A tag has no commas and no control characters.")
+TAG = RegexValidator(TAG_FORM, gettext_lazy("A tag has no commas, no control characters and no marks that change the direction of writing."))
 TAG_LENGTH = 50
 MOST_TAGS = 50
 SILENT = timedelta(seconds=20)

@@ -16,6 +16,7 @@ from engine.model.faults import Fault, Refused, refuse
 from engine.model.messages import Message
 from webapp.accounts.models import Team, User
 from webapp.accounts.quotas import quota_check
+from webapp.config.room import hold
 from webapp.feeds.admission import default_ahead
 from webapp.feeds.documents import checked_region, feed_faults, vertices_of
 from webapp.feeds.heads import feed_head_ensure, feed_head_follow_team, feed_place, feed_reopen
@@ -54,6 +55,7 @@ def feed_create(*, owner: User, name: str, title: str, crs: str, job: Any = None
 def feed_update(*, feed: Feed, job: Any = None, **changes: Any) -> Feed:
     """Changes the given fields. Raises Refused; the schema and the clock are fixed once rows have
     been received, but columns can be added."""
+    hold(feed, "pk")
     received = IngestCounter.objects.filter(feed=feed, received__gt=0).exists()
     added = _added_columns(feed, changes.get("columns"))
     if added:
@@ -150,7 +152,7 @@ def checked_tags(tags: Iterable[str]) -> list[str]:
     if any(len(tag) > TAG_LENGTH for tag in trimmed):
         raise refuse("/tags", Message("A tag has at most {most} characters.", most=TAG_LENGTH))
     if not all(map(TAG_FORM.match, trimmed)):
-        raise refuse("/tags", Message("A tag has no commas and no control characters."))
+        raise refuse("/tags", Message("A tag has no commas, no control characters and no marks that change the direction of writing."))
     if len(trimmed) > MOST_TAGS:
         raise refuse("/tags", TOO_MANY_TAGS)
     return trimmed

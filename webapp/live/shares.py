@@ -13,10 +13,12 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from engine.model.messages import Message
 from webapp.accounts.models import User
 from webapp.audit.services import record
 from webapp.config.algorithms import digest_of, digests_of
 from webapp.config.opened_links import is_opened
+from webapp.config.room import room_check
 from webapp.feeds.models import Feed
 from webapp.feeds.selectors import feed_get, feed_row
 from webapp.live.models import SharedView
@@ -26,6 +28,8 @@ from webapp.queries.selectors import queries_visible, query_list
 
 SHARED = "shared"
 """The kind of these links, in sessions."""
+SHARES = 200
+"""Of one feed, that have not expired."""
 SIGNER = Signer(salt="webapp.live.shares")
 """Forged links are refused before the database is read."""
 
@@ -41,7 +45,9 @@ class NewShare:
 @transaction.atomic
 def share_create(*, maker: User, feed: Feed, name: str, expires_at: datetime, queries: Collection[int] | None = None) -> NewShare:
     """A link of 256 random bits to the feed, with these queries of it, or with null
-    all that the maker sees now."""
+    all that the maker sees now. Raises Refused."""
+    full = Message("A feed has at most {most} links that have not expired: revoke one first.", most=SHARES)
+    room_check(share_list(feed=feed), SHARES, of=feed, full=full)
     secret = secrets.token_urlsafe(32)
     share = SharedView.objects.create(feed=feed, maker=maker, name=name, expires_at=expires_at, digest=digest_of(secret))
     visible = queries_visible(user=maker, feed=feed)

@@ -49,6 +49,8 @@ def check_document(document: Any) -> dict[str, Any]:
     if not 1 <= len(features) <= FEATURES:
         raise refuse("/document/features", Message("1 to {most:,} features; these are {count:,}.", most=FEATURES, count=len(features)))
     faults, kept, corners = Faults(), [], 0
+    if sum(_announced(feature) for feature in features) > CORNERS:
+        raise _too_many()
     for number, feature in enumerate(features):
         try:
             geometry = _geometry(feature)
@@ -57,13 +59,28 @@ def check_document(document: Any) -> dict[str, Any]:
             continue
         corners += _count(geometry["coordinates"])
         if corners > CORNERS:
-            raise refuse("/document/features", Message("The features have more than {most:,} corners together: simplify them.", most=CORNERS))
+            raise _too_many()
         properties = feature.get("properties")
         name = properties.get("name") if isinstance(properties, dict) else None
         kept.append({"type": "Feature", "properties": {"name": str(name)[:100]} if name is not None else {}, "geometry": geometry})
     if faults:
         raise Refused(faults)
     return {"type": "FeatureCollection", "features": kept}
+
+
+def _too_many() -> Refused:
+    return refuse("/document/features", Message("The features have more than {most:,} corners together: simplify them.", most=CORNERS))
+
+
+def _announced(feature: Any) -> int:
+    """How many corners it has at most, without a look at each; 0 for what is malformed."""
+    geometry = feature.get("geometry") if isinstance(feature, dict) else None
+    if not isinstance(geometry, dict) or not (depth := DEPTHS.get(str(geometry.get("type")), 0)):
+        return 0
+    lists = [geometry.get("coordinates")]
+    for _ in range(depth - 1):
+        lists = [inner for one in lists if isinstance(one, list) for inner in one]
+    return sum(len(one) for one in lists if isinstance(one, list))
 
 
 def _geometry(feature: Any) -> dict[str, Any]:

@@ -129,7 +129,9 @@ def pack(staging: Path, target: Path, facts: Mapping[str, Any]) -> None:
     sums = {str(path.relative_to(staging)): _digest(path) for path in files}
     (staging / MANIFEST).write_text(json.dumps({"format": FORMAT, **facts, "files": sums}, indent=1))
     part = target.with_name(target.name + ".part")
-    part.touch(mode=0o600)
+    # Of an attempt that was broken off, perhaps of others: its mode would stay.
+    part.unlink(missing_ok=True)
+    part.touch(mode=0o600, exist_ok=False)
     with part.open("wb") as file:
         with tarfile.open(fileobj=file, mode="w") as archive:
             archive.add(staging / MANIFEST, MANIFEST)

@@ -328,6 +328,12 @@ class CheckView(APIView):
         return Response({"faults": [], **found})
 
 
+def check_for_trial(feed: Feed, specification: Any, user: User) -> None:
+    """Raises Refused with all that is wrong with the specification of a request."""
+    if faults := specification_faults(feed=feed, specification=specification, user=user):
+        raise Refused(fault.below(services.SPECIFICATION) for fault in faults)
+
+
 def checked_for_trial(feed: Feed, specification: Any, user: User) -> dict[str, Any]:
     """A checked specification with its regions, and with what it derives from by id."""
     upstream = upstream_of(feed=feed, document=specification, user=user)
@@ -347,9 +353,7 @@ class PreviewView(APIView):
     )
     def post(self, request: Request) -> Response:
         feed, specification, data = read(PreviewSerializer(data=request.data, context={"request": request}))
-        faults = specification_faults(feed=feed, specification=specification, user=person(request))
-        if faults:
-            raise Refused(faults)
+        check_for_trial(feed, specification, person(request))
         ready = checked_for_trial(feed, specification, person(request))
         try:
             answer = preview(

@@ -4,7 +4,8 @@ together, stopped for good."""
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any, TypedDict
 
 from django.db import transaction
@@ -32,7 +33,7 @@ from webapp.feeds.models import Feed
 from webapp.feeds.of_feed import FeedNameField
 from webapp.feeds.region_files import FILE_BYTES, Feature
 from webapp.queries.api import ChannelsOfUser
-from webapp.queries.bulk import NAMING, Registered, queries_register, queries_remove
+from webapp.queries.bulk import NAMING, Registered, Removed, queries_register, queries_remove
 from webapp.queries.models import Query
 from webapp.queries.sentences import sentence_of
 
@@ -212,13 +213,19 @@ class RemoveView(APIView):
         serializer.is_valid(raise_exception=True)
         data = dict(serializer.validated_data)
         outcome = queries_remove(user=person(request), **data)
-        faults = [Fault("", Message("The query {name} is not yours to remove.", name=repr(query.name))) for query in outcome.refused]
-        faults += [Fault("", Message("The feed has no query {one}.", one=repr(one))) for one in outcome.missing]
+        faults = list(islice(_in_the_way(outcome), SHOWN_AT_MOST))
         refused: list[KeptQuery] = [{"id": query.pk, "name": query.name} for query in outcome.refused]
         answer: RemovedAnswer = {"removed": outcome.removed, "refused": refused, "missing": outcome.missing, "stored": outcome.stored}
         if faults:
-            answer["faults"] = faults_body(faults[:SHOWN_AT_MOST])["faults"]
+            answer["faults"] = faults_body(faults)["faults"]
         return Response(answer, status=200 if outcome.stored or data["dry_run"] else 400)
+
+
+def _in_the_way(removed: Removed) -> Iterator[Fault]:
+    for query in removed.refused:
+        yield Fault("", Message("The query {name} is not yours to remove.", name=repr(query.name)))
+    for one in removed.missing:
+        yield Fault("", Message("The feed has no query {one}.", one=repr(one)))
 
 
 def _features(feed: Feed, file: Any, geojson: Any, name_field: str) -> list[Feature]:

@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from engine.model.faults import Fault, Refused
+from engine.model.faults import refuse
 from engine.model.feed import LARGEST_TIME
 from engine.model.messages import Message
 from webapp.accounts.authentication import person
@@ -21,12 +21,11 @@ from webapp.config.related import BoundedListField
 from webapp.feeds.logs import folder_of_logs
 from webapp.feeds.models import Region
 from webapp.feeds.of_feed import FeedNameField
-from webapp.queries.api import MINUTE, SpecificationSerializer, Unavailable, checked_for_trial, read
+from webapp.queries.api import MINUTE, SpecificationSerializer, Unavailable, check_for_trial, checked_for_trial, read
 from webapp.queries.caged import PreviewFailed
 from webapp.queries.derivation import documents_above
 from webapp.queries.gallery import Filled, Gallery, fill, gallery
 from webapp.queries.sandbox import sandbox
-from webapp.queries.selectors import specification_faults
 from webapp.queries.trial_answers import Sandbox
 
 
@@ -97,11 +96,9 @@ class SandboxView(APIView):
     @extend_schema(request=SandboxSerializer, responses={200: schema_of(Sandbox)})
     def post(self, request: Request) -> Response:
         feed, specification, data = read(SandboxSerializer(data=request.data, context={"request": request}))
-        faults = specification_faults(feed=feed, specification=specification, user=person(request))
-        if not faults and specification["family"] != "calculus":
-            faults = [Fault("/family", Message("Only rule programs have inner fluents to show: the family calculus."))]
-        if faults:
-            raise Refused(faults)
+        check_for_trial(feed, specification, person(request))
+        if specification["family"] != "calculus":
+            raise refuse("/specification/family", Message("Only rule programs have inner fluents to show: the family calculus."))
         ready = checked_for_trial(feed, specification, person(request))
         try:
             answer = sandbox(

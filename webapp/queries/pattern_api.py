@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from engine.derive import with_answers
-from engine.model.faults import Refused, refuse
+from engine.model.faults import refuse
 from engine.model.feed import Feed as EngineFeed
 from engine.model.messages import Message
 from webapp.accounts.authentication import person
@@ -22,14 +22,14 @@ from webapp.config.openapi import schema_of
 from webapp.feeds.logs import folder_of_logs
 from webapp.feeds.models import Feed
 from webapp.feeds.selectors import regions_of_feed
-from webapp.queries.api import MINUTE, PreviewSerializer, QueryView, SpecificationSerializer, Unavailable, read
+from webapp.queries.api import MINUTE, PreviewSerializer, QueryView, SpecificationSerializer, Unavailable, check_for_trial, read
 from webapp.queries.caged import PreviewFailed
 from webapp.queries.constraint_graph import constraint_graph
 from webapp.queries.occupancy import occupancy_course
 from webapp.queries.patterns import pattern_answer
 from webapp.queries.progress import progress
 from webapp.queries.references import frozen
-from webapp.queries.selectors import specification_faults, version_list
+from webapp.queries.selectors import version_list
 from webapp.queries.trial_answers import Closure, OccupancyCourse, PatternAnswer, ProgressAnswer
 
 
@@ -73,9 +73,7 @@ class ProgressView(APIView):
     @extend_schema(request=ProgressSerializer, responses={200: schema_of(ProgressAnswer)})
     def post(self, request: Request) -> Response:
         feed, specification, data = read(ProgressSerializer(data=request.data, context={"request": request}))
-        faults = specification_faults(feed=feed, specification=specification, user=person(request))
-        if faults:
-            raise Refused(faults)
+        check_for_trial(feed, specification, person(request))
         return _progress(feed, frozen(specification, regions_of_feed(feed, user=person(request))), data["entity"])
 
 
@@ -130,9 +128,7 @@ class OccupancyView(APIView):
     @extend_schema(request=PreviewSerializer, responses={200: schema_of(OccupancyCourse)})
     def post(self, request: Request) -> Response:
         feed, specification, data = read(PreviewSerializer(data=request.data, context={"request": request}))
-        faults = specification_faults(feed=feed, specification=specification, user=person(request))
-        if faults:
-            raise Refused(faults)
+        check_for_trial(feed, specification, person(request))
         return _course(feed, frozen(specification, regions_of_feed(feed, user=person(request))), minutes=data["minutes"])
 
 

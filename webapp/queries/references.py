@@ -37,7 +37,8 @@ def stands_alone(document: Any) -> bool:
         family = family_named(document.get("family"))
         names_something = is_reference(document) or "derive" in document or (family is not None and family.text in document)
         return not names_something and all(map(stands_alone, document.values()))
-    return not isinstance(document, list) or all(map(stands_alone, document))
+    # Most of a long document are the numbers of positions.
+    return not isinstance(document, list) or all(stands_alone(one) for one in document if isinstance(one, dict | list))
 
 
 def _names(node: Any) -> Iterator[str]:

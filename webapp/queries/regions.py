@@ -15,6 +15,7 @@ from webapp.accounts.models import User
 from webapp.accounts.permissions import AnyUser
 from webapp.accounts.quotas import quota_check
 from webapp.config.faults import InUse, refuse_if_changed
+from webapp.config.room import hold
 from webapp.feeds.documents import checked_region, vertices_of
 from webapp.feeds.models import Region
 from webapp.feeds.selectors import vertices_held
@@ -47,6 +48,7 @@ def region_update(*, region: Region, user: User, seen_at: datetime | None = None
 
     Raises Refused; Conflict if somebody has changed it after `seen_at`.
     """
+    hold(region.feed, "pk")
     region = Region.objects.select_for_update(of=("self",), no_key=True).select_related("feed").get(pk=region.pk)
     refuse_if_changed(seen_at=seen_at, updated_at=region.updated_at)
     old_name, old_geometry = region.name, region.geometry

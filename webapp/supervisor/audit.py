@@ -23,7 +23,7 @@ from webapp.detections.models import Detection, Outbox
 from webapp.feeds.logs import event_log
 from webapp.feeds.models import Feed
 from webapp.jobs.models import FeedHead
-from webapp.supervisor.store import FeedStore
+from webapp.supervisor.store import FeedStore, late_events
 
 Query = tuple[int, int]
 """A query's id and version."""
@@ -113,7 +113,7 @@ def _evaluated(feed: Feed, head: FeedHead, log: EventLog) -> tuple[pa.Table, dic
         changes.append(outcome.changes)
         counts["processed"] += outcome.processed
         counts["duplicates"] += outcome.duplicates
-        counts["late"] += len(outcome.late)
+        counts["late"] += late_events(outcome.late)
         counts["lost"] += pc.sum(pc.equal(rows.column(ENTITY), LOST)).as_py() or 0
     return pa.concat_tables(changes), counts
 

@@ -30,7 +30,7 @@ from webapp.feeds.models import DeadLetter, Feed, IngestCounter
 from webapp.jobs.models import FeedHead, JobEvent
 from webapp.jobs.services import job_event_add
 from webapp.supervisor import sink
-from webapp.supervisor.store import FeedStore
+from webapp.supervisor.store import FeedStore, late_events
 
 LETTERS = 1_000
 """At most this many of the rows that are removed from the log are stored one by
@@ -106,7 +106,7 @@ def _evaluation(feed: Feed, head: FeedHead, start: int, tables: Iterable[pa.Tabl
         changes.append(outcome.changes)
         if outcome.late.num_rows:
             late.append(outcome.late)
-        counters = {"processed": outcome.processed, "duplicates": outcome.duplicates, "late": outcome.late.num_rows}
+        counters = {"processed": outcome.processed, "duplicates": outcome.duplicates, "late": late_events(outcome.late)}
         counts = {name: counts[name] + counters[name] for name in COUNTED}
     facts = {fact.key: fact for fact in facts_of(pa.concat_tables(changes)) if fact.weight}
     return _Evaluation(facts, pa.concat_tables(late, promote_options="default") if late else None, counts, evaluator.watermark)

@@ -6,9 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from django.db import close_old_connections, transaction
 from django.utils import timezone
 
+from engine.model.columns import EVENT
+from engine.model.events import HEARTBEAT
 from engine.model.messages import Message
 from engine.operator import RegisteredQuery
 from engine.runtime.store import Commit, Head, QueryKey
@@ -20,6 +23,11 @@ from webapp.queries.derivation import registered
 from webapp.queries.models import QueryVersion
 from webapp.queries.selectors import versions_running
 from webapp.supervisor import sink
+
+
+def late_events(late: pa.Table | None) -> int:
+    """How many of the late rows are no heartbeats, which nobody has sent."""
+    return 0 if late is None else late.num_rows - (pc.sum(pc.equal(late.column(EVENT), HEARTBEAT)).as_py() or 0)
 
 
 class FeedStore:
@@ -99,7 +107,7 @@ class FeedStore:
                     **queries,
                     **commit.measures,
                 },
-                added=dict(commit.counted),
+                added={**commit.counted, "late": late_events(commit.late)},
                 stopped=[(int(one.key[0]), one.key[1], one.reason) for one in commit.stopped],
                 left=_beyond(self._stored_queries, head.queries),
                 joined=_beyond(head.queries, self._stored_queries),

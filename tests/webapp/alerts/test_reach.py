@@ -80,6 +80,16 @@ def test_who_has_no_channel_is_warned_that_rules_send_to_them(people: SimpleName
     assert warned(people.viewer) == "", "the rule is switched off"
 
 
+def test_nobody_is_warned_of_rules_whose_alerts_they_may_not_see(people: SimpleNamespace, query: Query, client_of: Callable[..., APIClient]) -> None:
+    def warned(user: User) -> bool:
+        return client_of(user).get("/api/v1/channels/reach").json()["warning"] != ""
+
+    of_query = rule_save(user=people.owner, name="one", people=[people.viewer, people.stranger], queries=[query])
+    assert (warned(people.viewer), warned(people.stranger)) == (True, False)
+    rule_save(user=people.owner, rule=of_query, queries=[], feed=query.feed)
+    assert (warned(people.viewer), warned(people.stranger)) == (True, False)
+
+
 def test_teams_channels_and_shifts_that_reach_nobody_are_named(people: SimpleNamespace) -> None:
     off, broken = quiet(people.operator, "off", enabled=False), quiet(people.operator, "broken", failures=9)
     shift, empty = on_call(people.operator, people.viewer), Shift.objects.create(owner=people.operator, name="Day")

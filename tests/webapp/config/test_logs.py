@@ -71,3 +71,9 @@ def test_logs_name_tokens_without_revealing_them() -> None:
     record = logging.LogRecord("x", logging.WARNING, "f", 1, "Not Found: %s", ("/api/v1/track/vans/vdt_abcd1234-efgh_5678?id=a",), None)
     record.message = record.getMessage()
     assert OneLine("{message}", style="{").formatMessage(record) == "Not Found: /api/v1/track/vans/vdt_abcd...?id=a"
+    token = "vdt_abcd1234-efgh_5678"
+    try:
+        raise ValueError(f"{token} is not taken")
+    except ValueError:
+        trace = OneLine().formatException(sys.exc_info())
+    assert "ValueError: vdt_abcd... is not taken" in trace and "efgh" not in trace

@@ -64,6 +64,44 @@ def browsers(feed: Any, people: SimpleNamespace) -> Make:
     return lambda number: browser_subscribe(owner=people.owner, name="b", url=f"https://push.example.org/{number}", browser_keys="a b")
 
 
+def notes(feed: Any, people: SimpleNamespace) -> Make:
+    from webapp.entities.services import note_add
+
+    return lambda number: note_add(feed=feed, entity="a", author=people.owner, text=f"{number}")
+
+
+def records(feed: Any, people: SimpleNamespace) -> Make:
+    from webapp.entities.services import record_put
+
+    return lambda number: record_put(feed=feed, entity=f"{number}", name="a", attributes={})
+
+
+def imports(feed: Any, people: SimpleNamespace) -> Make:
+    from webapp.entities.registry_files import FileEntity
+    from webapp.entities.services import registry_import
+
+    return lambda number: registry_import(feed=feed, entries=[FileEntity(f"{number}", "a", {})])
+
+
+def mutes(feed: Any, people: SimpleNamespace) -> Make:
+    from webapp.alerts.mutes import mute_create
+
+    return lambda number: mute_create(owner=people.owner, feed=feed, reason="noise", entities=[f"{number}"])
+
+
+def shares(feed: Any, people: SimpleNamespace) -> Make:
+    from webapp.live.shares import share_create
+
+    return lambda number: share_create(maker=people.owner, feed=feed, name=f"{number}", expires_at=timezone.now() + timedelta(days=1))
+
+
+def invitations(feed: Any, people: SimpleNamespace) -> Make:
+    from webapp.accounts.models import Role
+    from webapp.accounts.teams import invitation_create
+
+    return lambda number: invitation_create(team=people.harbour, email=f"{number}@example.org", role=Role.VIEWER, by=people.owner)
+
+
 def waits_or_ends(work: Future[Any]) -> None:
     """Returns once the other thread waits for a lock, or is through."""
     end = time.monotonic() + 20
@@ -84,6 +122,12 @@ def waits_or_ends(work: Future[Any]) -> None:
         (watches, "webapp.entities.services.WATCHES"),
         (shifts, "webapp.alerts.shifts.MOST_OF_A_PERSON"),
         (turns, "webapp.alerts.shifts.TURNS"),
+        (notes, "webapp.entities.services.NOTES"),
+        (records, "webapp.entities.services.MOST_RECORDS"),
+        (imports, "webapp.entities.services.MOST_RECORDS"),
+        (mutes, "webapp.alerts.mutes.MUTES"),
+        (shares, "webapp.live.shares.SHARES"),
+        (invitations, "webapp.accounts.teams.INVITATIONS"),
         (browsers, "webapp.alerts.deliveries.MOST_BROWSERS"),
     ],
 )
@@ -102,3 +146,67 @@ def test_the_second_of_two_requests_counts_what_the_first_one_makes(
                 second.result(20)
         finally:
             thread.submit(connections.close_all).result()
+
+
+def moves_feed(feed: Any, people: SimpleNamespace) -> Callable[[], Any]:
+    from webapp.feeds.services import feed_update
+
+    return lambda: feed_update(feed=feed, team=people.elsewhere)
+
+
+def moves_region(feed: Any, people: SimpleNamespace) -> Callable[[], Any]:
+    from webapp.feeds.services import region_create
+    from webapp.queries.regions import region_update
+
+    square = region_create(owner=people.owner, feed=feed, name="square", geometry={"center": [0, 0], "radius": 1})
+    return lambda: region_update(region=square, user=people.owner, team=people.elsewhere)
+
+
+@pytest.mark.parametrize("change", [moves_feed, moves_region])
+def test_whoever_waits_for_a_feed_holds_no_team(
+    change: Callable[[Any, SimpleNamespace], Callable[[], Any]], feed: Any, people: SimpleNamespace
+) -> None:
+    from webapp.config.room import hold
+
+    work = change(feed, people)
+    with ThreadPoolExecutor(1) as thread:
+        try:
+            with transaction.atomic():
+                hold(feed, "pk")
+                waiting = thread.submit(work)
+                waits_or_ends(waiting)
+                assert not waiting.done()
+                hold(people.elsewhere, "pk")
+            waiting.result(20)
+        finally:
+            thread.submit(connections.close_all).result()
+
+
+def test_a_feed_that_changes_hands_meanwhile_counts_for_its_new_owner(feed: Any, people: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    from webapp.feeds.models import Feed
+
+    make = connectors(feed, people)
+    Feed.objects.filter(pk=feed.pk).update(owner=people.root)
+    held: list[Any] = []
+    monkeypatch.setattr("webapp.connectors.services.room_check", lambda things, most, *, of, **_: held.append(of))
+    make(1)
+    assert held == [feed, people.root]
+
+
+def test_entities_of_a_full_registry_can_be_changed(feed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from webapp.entities.registry_files import FileEntity
+    from webapp.entities.services import record_put, registry_import
+
+    record_put(feed=feed, entity="1", name="a", attributes={})
+    monkeypatch.setattr("webapp.entities.services.MOST_RECORDS", 1)
+    record_put(feed=feed, entity="1", name="b", attributes={})
+    assert registry_import(feed=feed, entries=[FileEntity("1", "c", {})]) == 1
+    with pytest.raises(Refused, match="at most 1 entities"):
+        registry_import(feed=feed, entries=[FileEntity("1", "c", {}), FileEntity("2", "c", {})])
+
+
+def test_views_of_one_person_are_limited(people: SimpleNamespace, client_of: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("webapp.alerts.saved_views_api.VIEWS", 1)
+    client = client_of(people.viewer)
+    statuses = [client.post("/api/v1/alert-views/", {"name": name}, content_type="application/json").status_code for name in ("a", "b")]
+    assert statuses == [201, 400]

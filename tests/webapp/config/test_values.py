@@ -257,3 +257,26 @@ def test_a_reading_with_a_nul_is_refused(things: dict[str, Any], people: SimpleN
     answer = client_of(people.owner).patch(f"/api/v1/connectors/{things['connector'].pk}/", {"reading": reading}, format="json")
     assert answer.status_code == 400
     assert answer.json()["faults"] == [{"pointer": "/reading/attributes/0/source", "message": "A text may not hold the character NUL: take it out."}]
+
+
+def test_faults_of_a_list_name_the_place(people: SimpleNamespace, query: Any, client_of: Callable[..., APIClient]) -> None:
+    body = {"name": "x", "url": "https://hooks.example.org/x", "queries": [query.pk, 10**6, 1.5]}
+    answer = client_of(people.owner).post("/api/v1/channels/", body, format="json")
+    assert [fault["pointer"] for fault in answer.json()["faults"]] == ["/queries/1", "/queries/2"]
+
+
+def test_no_more_faults_of_a_list_are_looked_for_than_are_shown() -> None:
+    from rest_framework import serializers
+
+    from webapp.config.related import BoundedListField
+
+    seen: list[Any] = []
+
+    class Seen(serializers.IntegerField):
+        def run_validation(self, data: Any = None) -> Any:
+            seen.append(data)
+            return super().run_validation(data)
+
+    with pytest.raises(serializers.ValidationError) as refused:
+        BoundedListField(child=Seen(), max_length=10_000).run_validation(["x"] * 10_000)
+    assert len(seen) == 500 == len(refused.value.detail)

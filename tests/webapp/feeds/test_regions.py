@@ -298,7 +298,7 @@ def test_many_regions_are_tagged_and_deleted_at_once_within_permissions(
     [
         (["x" * 51], "A tag has at most 50 characters."),
         ([f"t{number}" for number in range(51)], "A region has at most 50 tags."),
-        (["a\x00b"], "A tag has no commas and no control characters."),
+        (["a\x00b"], "A tag has no commas, no control characters and no marks that change the direction of writing."),
     ],
 )
 def test_tags_of_a_file_that_cannot_be_stored_are_refused(

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from django.conf import settings as django_settings
 
-from engine.model.events import row_schema
+from engine.model.events import HEARTBEAT, row_schema
 from engine.runtime.processor import FeedProcessor
 from engine.runtime.snapshots import Snapshots
 from engine.sources.eventlog import EventLog
@@ -48,6 +48,16 @@ def processed(tmp_path: Path, settings: Any) -> Feed:
     processor.follow()
     processor.process()
     return feed
+
+
+def test_late_heartbeats_are_counted_nowhere(processed: Feed, tmp_path: Path) -> None:
+    late = FeedHead.objects.get().late
+    log = EventLog(django_settings.EVENT_LOG_ROOT, "yard")
+    log.append(pa.Table.from_pylist([{"event": HEARTBEAT, "entity": HEARTBEAT, "t": 1}], schema=row_schema(processed.engine_feed())))
+    FeedProcessor(processed.engine_feed(), log, FeedStore(processed, 1), Snapshots(files_of(tmp_path / "state"))).process()
+    head = FeedHead.objects.get()
+    assert (head.last_seq, head.late, late) == (40, 1, 1)
+    assert feed_audit(feed=processed).faults == []
 
 
 def test_what_a_job_stored_is_exact(processed: Feed) -> None:

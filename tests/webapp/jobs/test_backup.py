@@ -135,6 +135,15 @@ def test_an_archive_with_paths_outside_its_folder_is_refused(kind: bytes, tmp_pa
     assert sorted(path.name for path in tmp_path.iterdir()) == ["made-up.tar", "staging"]
 
 
+def test_the_file_is_the_operators_alone_whatever_an_attempt_before_has_left(tmp_path: Path) -> None:
+    (tmp_path / "staging").mkdir()
+    left = tmp_path / "vedette.tar.part"
+    left.touch()
+    left.chmod(0o644)
+    backup.pack(tmp_path / "staging", tmp_path / "vedette.tar", {})
+    assert (tmp_path / "vedette.tar").stat().st_mode & 0o777 == 0o600 and not left.exists()
+
+
 def test_a_damaged_backup_is_refused_by_the_file_that_is_damaged(feed: Feed, settings: Any, tmp_path: Path) -> None:
     settings.VAR = tmp_path / "here"
     file = tmp_path / "vedette.tar"

@@ -66,6 +66,17 @@ def test_invalid_geojson_is_refused_with_a_pointer(document: Any, words: str) ->
         services.check_document(document)
 
 
+def test_too_many_corners_are_refused_before_one_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(services, "CORNERS", 5)
+    monkeypatch.setattr(services, "_positions", None)
+    for geometry in (
+        {"type": "LineString", "coordinates": [[0, 1]] * 6},
+        {"type": "MultiPolygon", "coordinates": [[[[0, 1]] * 3], [[[0, 1]] * 3]]},
+    ):
+        with pytest.raises(ValueError, match="more than 5 corners together"):
+            services.check_document(drawing(geometry))
+
+
 @pytest.mark.parametrize("text", ["{", "[1]", '[{"name": "a"}]', '[{"name": "a", "wms": "https://x"}]', '[{"name": "a", "tiles": "x", "wms": "y"}]'])
 def test_faults_of_base_map_settings_are_named(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VEDETTE_BASE_MAPS", text)

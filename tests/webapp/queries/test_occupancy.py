@@ -50,6 +50,8 @@ def test_queries_without_a_count_have_no_course(people: SimpleNamespace, feed: A
     client = client_of(people.viewer)
     refused = client.post("/api/v1/queries/occupancy", {"feed": "yard", "specification": BORDER})
     assert (refused.status_code, refused.json()["faults"][0]["pointer"]) == (400, "/specification/family")
+    wrong = client.post("/api/v1/queries/occupancy", {"feed": "yard", "specification": {**HALL, "stale": -1}})
+    assert (wrong.status_code, wrong.json()["faults"][0]["pointer"]) == (400, "/specification/stale")
     nothing = client.post("/api/v1/queries/occupancy", {"feed": "yard", "specification": HALL})
     assert nothing.json() == {"from": None, "to": None, "rows": 0, "steps": []}
 

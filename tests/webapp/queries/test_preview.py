@@ -94,7 +94,7 @@ def test_an_empty_log_gives_an_empty_preview(people: SimpleNamespace, feed: Any,
 
 def test_faults_are_reported_before_anything_runs(people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
     answer = ask(client_of(people.owner), specification={"family": "bordr"})
-    assert answer.status_code == 400 and answer.json()["faults"][0]["pointer"] == "/family"
+    assert answer.status_code == 400 and answer.json()["faults"][0]["pointer"] == "/specification/family"
 
 
 def test_a_preview_that_takes_too_long_is_ended_with_the_reason(
@@ -166,4 +166,4 @@ def test_a_preview_deriving_from_an_unknown_query_is_refused_with_a_suggestion(
 ) -> None:
     answer = ask(client_of(people.owner), specification=detections_of("came", "In and ot", "in"))
     (fault,) = answer.json()["faults"]
-    assert (answer.status_code, fault["pointer"]) == (400, "/derive/came/query") and "In and out" in fault["message"]
+    assert (answer.status_code, fault["pointer"]) == (400, "/specification/derive/came/query") and "In and out" in fault["message"]

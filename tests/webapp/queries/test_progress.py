@@ -110,7 +110,7 @@ def test_progress_of_an_unsaved_pattern_is_computed(people: SimpleNamespace, tou
     answer = client_of(people.viewer).post("/api/v1/queries/progress", {"feed": "yard", "specification": {**TOUR, "horizon": 2000}})
     assert [(row["entity"], row["done"]) for row in answer.json()["entities"]] == []
     wrong = client_of(people.viewer).post("/api/v1/queries/progress", {"feed": "yard", "specification": {**TOUR, "every": 0}})
-    assert wrong.status_code == 400 and wrong.json()["faults"][0]["pointer"] == "/every"
+    assert wrong.status_code == 400 and wrong.json()["faults"][0]["pointer"] == "/specification/every"
 
 
 def test_late_rows_and_duplicates_do_not_count(

@@ -264,6 +264,11 @@ def test_queries_are_filed_in_folders_and_under_tags(people: SimpleNamespace, qu
     assert client_of(people.analyst).get("/api/v1/queries/?mine=true").data["count"] == 0
     refused = client.patch(f"/api/v1/queries/{query.pk}/", {"tags": ["a\tb"], "folder": "x" * 201}, format="json")
     assert refused.status_code == 400 and {fault["pointer"] for fault in refused.data["faults"]} == {"/tags/0", "/folder"}
+    reversed_text = "tug \u202egnp.exe"
+    turned = client.patch(f"/api/v1/queries/{query.pk}/", {"name": reversed_text, "tags": [reversed_text]}, format="json", HTTP_ACCEPT_LANGUAGE="de")
+    faults = {fault["pointer"]: fault["message"] for fault in turned.data["faults"]}
+    assert turned.status_code == 400 and faults.keys() == {"/name", "/tags/0"}
+    assert "Schreibrichtung" in faults["/name"] and "Schreibrichtung" in faults["/tags/0"]
 
 
 def test_the_feed_of_a_query_cannot_change(people: SimpleNamespace, query: Query, client_of: Callable[..., APIClient]) -> None:

@@ -155,10 +155,10 @@ def test_faults_are_reported_before_anything_runs(people: SimpleNamespace, feed:
     client = client_of(people.owner)
     answer = ask(client)
     # There is no region `square` yet: the fault points into the program.
-    assert answer.status_code == 400 and answer.json()["faults"][0]["pointer"] == "/program"
+    assert answer.status_code == 400 and answer.json()["faults"][0]["pointer"] == "/specification/program"
     assert answer.json()["faults"][0]["message"].startswith("line 4, column ")
     other = ask(client, specification={"family": "border", "ranges": {"speed": [0, 1]}})
-    assert other.status_code == 400 and other.json()["faults"][0]["pointer"] == "/family"
+    assert other.status_code == 400 and other.json()["faults"][0]["pointer"] == "/specification/family"
     assert ask(client_of(people.stranger)).status_code == 400
 
 

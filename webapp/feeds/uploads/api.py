@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import Any, cast
+from typing import Any
 
 from django.db.models import QuerySet
 from drf_spectacular.types import OpenApiTypes
@@ -134,12 +134,12 @@ class UploadView(OwnedView):
         self.check_may_make()
         if (refused := _wrong_version(request)) is not None:
             return refused
-        length = request.headers.get("Upload-Length", "")
-        if not (length.isascii() and length.isdigit()):
+        length = _number(request.headers.get("Upload-Length", ""))
+        if length is None:
             raise refuse("/size", Message("Upload-Length says how many bytes the file has."))
-        if int(length) > store.GREATEST_BYTES:
+        if length > store.GREATEST_BYTES:
             return _answer(413, [Fault("/size", Message("A file has at most {most:,} bytes.", most=store.GREATEST_BYTES))])
-        upload = store.upload_create(owner=person(request), name=_file_name(request.headers.get("Upload-Metadata", "")), size=int(length))
+        upload = store.upload_create(owner=person(request), name=_file_name(request.headers.get("Upload-Metadata", "")), size=length)
         record("upload.create", upload, file=upload.name, bytes=upload.size)
         return Response(status=201, headers={**TUS, "Location": f"/api/v1/uploads/{upload.pk}/"})
 
@@ -170,15 +170,20 @@ class UploadView(OwnedView):
             return refused
         if (request.content_type or "").partition(";")[0].strip() != PartOfFile.media_type:
             return _answer(415, [Fault("", Message("Send the bytes as {type}.", type=PartOfFile.media_type))])
-        offset, data = request.headers.get("Upload-Offset", ""), cast(bytes, request.data)
-        if not (offset.isascii() and offset.isdigit()):
+        offset = _number(request.headers.get("Upload-Offset", ""))
+        # Without a body no parser is asked.
+        body: Any = request.data
+        data = body if isinstance(body, bytes) else b""
+        if offset is None:
             raise refuse("", Message("Upload-Offset says where the bytes belong."))
         if len(data) > PART_BYTES:
             return _answer(413, [Fault("", Message("A request may have at most {most} bytes.", most=PART_BYTES))])
         try:
-            there = store.upload_append(upload=upload, offset=int(offset), data=data)
+            there = store.upload_append(upload=upload, offset=offset, data=data)
         except store.WrongOffset as error:
             return _answer(409, [Fault("", message_of(error))])
+        except store.FileGone as error:
+            return _answer(404, [Fault("", message_of(error))])
         return Response(status=204, headers={**TUS, "Upload-Offset": str(there)})
 
     @extend_schema(summary="Forget a file (tus: termination)", responses={204: None})
@@ -223,6 +228,8 @@ class UploadView(OwnedView):
 
     def _look(self, upload: Upload, reading: dict[str, Any], into: str | None) -> Inspection:
         path = store.file_of(upload)
+        if not path.is_file():
+            raise refuse("/file", store.GONE)
         found = inspect(path, upload.name, reading) if into is None else inspect_for(self._feed(into), path, upload.name, reading)
         return {**found, "faults": [{**fault, "problem": translated(fault["problem"])} for fault in found["faults"]]}
 
@@ -272,6 +279,11 @@ def _wrong_version(request: Request) -> Response | None:
 
 def _answer(status: int, faults: list[Fault], **headers: str) -> Response:
     return Response(faults_body(faults), status=status, headers={**TUS, **headers})
+
+
+def _number(header: str) -> int | None:
+    """The number of a header; None if it is none. Python reads no more than 4,300 digits."""
+    return int(header) if header.isascii() and header.isdigit() and len(header) <= 40 else None
 
 
 def _file_name(metadata: str) -> str:

@@ -7,6 +7,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
+from django.http import Http404
 from django.utils import timezone
 
 from engine.model.faults import Fault, Refused, refuse
@@ -22,6 +24,7 @@ from engine.sources.reading import TICKS, UTM, Reading, reading_of
 from webapp.accounts.models import User
 from webapp.accounts.quotas import quota_check
 from webapp.config.faults import InUse
+from webapp.config.room import hold
 from webapp.feeds.models import Feed, Upload, UploadState
 from webapp.feeds.selectors import uploads_held
 from webapp.feeds.services import feed_create
@@ -35,8 +38,15 @@ AT_REST = (UploadState.UPLOADING, UploadState.READY, UploadState.DONE, UploadSta
 LEAST_RATE, GREATEST_RATE = 0.01, 10_000.0
 
 
+GONE = Message("The file is no longer there: send it again.")
+
+
 class WrongOffset(ValueError):
     """The bytes do not follow the stored ones."""
+
+
+class FileGone(ValueError):
+    """The bytes that came before were removed, with the upload or without."""
 
 
 def folder_of(upload: Upload) -> Path:
@@ -74,10 +84,14 @@ def upload_create(*, owner: User, name: str, size: int) -> Upload:
 
 
 def upload_append(*, upload: Upload, offset: int, data: bytes) -> int:
-    """Appends bytes; returns the new size. Raises WrongOffset, Refused."""
+    """Appends bytes; returns the new size. Raises WrongOffset, FileGone, Refused."""
     if upload.state != UploadState.UPLOADING:
         raise WrongOffset(Message("All of the file is there."))
-    with file_of(upload).open("ab") as file:
+    try:
+        written = file_of(upload).open("ab")
+    except FileNotFoundError as error:
+        raise FileGone(GONE) from error
+    with written as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         there = os.fstat(file.fileno()).st_size
         if there != offset:
@@ -94,8 +108,9 @@ def upload_append(*, upload: Upload, offset: int, data: bytes) -> int:
 
 @transaction.atomic
 def upload_delete(*, upload: Upload) -> None:
-    """Removes an upload and its file. Raises InUse while it is being loaded."""
-    upload = Upload.objects.select_for_update().get(pk=upload.pk)
+    """Removes an upload and its file. Raises InUse while it is being loaded, Http404 when it is
+    removed already."""
+    upload = hold(upload)
     if upload.state not in AT_REST:
         raise InUse([Fault("", Message("The file is being loaded: cancel that first."))])
     upload.delete()
@@ -120,7 +135,9 @@ def upload_load(
     How an existing feed loads files follows from its clock: `as_now` and `ordered` are those
     of new feeds (decision 32).
     """
-    upload = Upload.objects.select_for_update(of=("self",)).get(pk=upload.pk)
+    if into is not None:
+        into = Feed.objects.select_for_update(of=("self",)).get(pk=into.pk)
+    upload = hold(upload)
     if upload.state not in (UploadState.READY, UploadState.FAILED):
         raise InUse(
             [
@@ -142,7 +159,6 @@ def upload_load(
     if not LEAST_RATE <= rate <= GREATEST_RATE:
         raise refuse("/rate", Message("Between {least} and {most} times as fast.", least=LEAST_RATE, most=f"{GREATEST_RATE:,.0f}"))
     if into is not None:
-        into = Feed.objects.select_for_update(of=("self",)).get(pk=into.pk)
         check_into(into, upload, read)
         as_now, ordered = into.wall_clock, True
     made = into or _feed_for(read, user=user, feed=feed or {}, as_now=as_now)
@@ -174,7 +190,7 @@ def _forget_progress(upload: Upload) -> None:
 @transaction.atomic
 def upload_control(*, upload: Upload, action: str) -> Upload:
     """Pauses, resumes or cancels the loading. Rows already sent stay in the feed. Raises InUse."""
-    upload = Upload.objects.select_for_update(of=("self",)).get(pk=upload.pk)
+    upload = hold(upload)
     if action == "pause" and upload.state in ACTIVE:
         upload.paused_in, upload.state = upload.state, UploadState.PAUSED
     elif action == "resume" and upload.state == UploadState.PAUSED:
@@ -192,7 +208,8 @@ def uploads_expire() -> None:
     """Removes abandoned files, and folders of uploads that were removed with their feeds."""
     old = Upload.objects.filter(touched_at__lt=timezone.now() - KEPT, state__in=AT_REST)
     for upload in old[:100]:
-        upload_delete(upload=upload)
+        with suppress(Http404):
+            upload_delete(upload=upload)
     names = {path.name for path in _root().iterdir()} if _root().is_dir() else set()
     for name in names - {str(pk) for pk in Upload.objects.values_list("pk", flat=True)}:
         if _is_old(_root() / name):

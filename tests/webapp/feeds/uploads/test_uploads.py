@@ -4,6 +4,7 @@ process, and loaded exactly once."""
 from __future__ import annotations
 
 import base64
+import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -110,6 +111,36 @@ def test_invalid_upload_requests_are_refused(client: APIClient) -> None:
     assert Upload.objects.get().name == "passwd"
     assert client.generic("PATCH", address, b"x", content_type="text/plain", HTTP_UPLOAD_OFFSET="0", **TUS).status_code == 415
     assert client.generic("PATCH", address, b"x", content_type=PART, **TUS).status_code == 400
+
+
+def test_strange_parts_are_refused_or_add_nothing(client: APIClient) -> None:
+    long = client.post("/api/v1/uploads/", HTTP_UPLOAD_LENGTH="9" * 5_000, **TUS)
+    assert (long.status_code, long.json()["faults"][0]["pointer"]) == (400, "/size")
+    address = announced(client, 10)
+    assert client.generic("PATCH", address, b"ab", content_type=PART, HTTP_UPLOAD_OFFSET="9" * 5_000, **TUS).status_code == 400
+    empty = sent(client, address, 0, b"")
+    assert (empty.status_code, empty["Upload-Offset"]) == (204, "0")
+    assert sent(client, address, 0, b"ab")["Upload-Offset"] == "2"
+
+
+def test_an_upload_whose_file_is_lost_is_to_be_sent_again(client: APIClient) -> None:
+    address, whole = announced(client, 10), uploaded(client)
+    for upload in Upload.objects.all():
+        shutil.rmtree(store.folder_of(upload))
+    lost = sent(client, address, 0, b"ab")
+    assert (lost.status_code, "send it again" in lost.json()["faults"][0]["message"]) == (404, True)
+    inspected = client.post(f"{whole}inspection", {}, format="json")
+    assert inspected.status_code == 400 and "send it again" in inspected.json()["faults"][0]["message"]
+    assert client.delete(address, **TUS).status_code == 204
+
+
+def test_an_upload_that_is_removed_meanwhile_is_not_found(client: APIClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    address = announced(client, 10)
+    gone = Upload.objects.get()
+    Upload.objects.all().delete()
+    monkeypatch.setattr("webapp.feeds.uploads.api.UploadView.get_editable", lambda self: gone)
+    assert client.delete(address, **TUS).status_code == 404
+    assert client.patch(f"{address}load", {"action": "cancel"}, format="json").status_code == 404
 
 
 def test_uploads_have_a_quota(client: APIClient, settings: Any) -> None:

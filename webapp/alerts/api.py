@@ -49,7 +49,7 @@ class AlertSerializer(serializer_of(ListedAlertRow)):  # type: ignore[misc]
 
 
 class StepSerializer(KnownKeys, serializers.ModelSerializer[AlertStep]):
-    """What happened to an alert: who (null: by itself) did what, and what they said."""
+    """A step of an alert: who (null: automatic) did what, with which comment."""
 
     author = serializers.CharField(source="author.username", default=None, allow_null=True, read_only=True)
     assignee = serializers.CharField(source="assignee.username", default=None, allow_null=True, read_only=True)
@@ -62,14 +62,14 @@ class StepSerializer(KnownKeys, serializers.ModelSerializer[AlertStep]):
 
 
 class DecisionSerializer(KnownKeys):
-    """A comment that goes with a decision, and the `revision` of the alert that the person saw."""
+    """A comment on a decision, and the `revision` of the alert that the user saw."""
 
     comment = serializers.CharField(required=False, allow_blank=True, max_length=COMMENT_LENGTH, default="")
     revision = serializers.IntegerField(required=False, allow_null=True, default=None, min_value=0)
 
 
 class AssigneeField(serializers.SlugRelatedField[User]):
-    """Somebody who may log in, by the user name."""
+    """An active user, by user name."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(slug_field="username", queryset=User.objects.filter(is_active=True), **options)
@@ -83,13 +83,13 @@ class AssigneeField(serializers.SlugRelatedField[User]):
 
 
 class AssignmentSerializer(DecisionSerializer):
-    """Whom the alert is for."""
+    """The user to whom the alert is assigned."""
 
     assignee = AssigneeField()
 
 
 class FeedbackSerializer(KnownKeys, serializers.ModelSerializer[Feedback]):
-    """What someone says about the answer behind an alert."""
+    """A user's verdict on the answer behind an alert."""
 
     author = serializers.CharField(source="author.username", read_only=True)
 
@@ -118,7 +118,7 @@ class AlertDetailSerializer(AlertSerializer):
     shapes = serializers.ListField(child=serializers.JSONField())
     steps = StepSerializer(many=True)
     feedback = FeedbackSerializer(many=True)
-    # Here the comments themselves, in a list their number.
+    # Here the comments themselves; lists have only their number.
     comments = StepSerializer(many=True)
     mute = field_of(MuteWords | None)
     handlers = serializers.ListField(child=serializers.CharField())
@@ -130,8 +130,8 @@ ACTIONS = {"acknowledge": Step.ACKNOWLEDGED, "assign": Step.ASSIGNED, "resolve":
 
 
 class BulkSerializer(KnownKeys):
-    """One decision about many alerts: those in `ids`, or all that match the filters of a list's
-    address, a piece at a time."""
+    """One decision about many alerts: those in `ids`, or all that match a list's filters, in
+    pieces."""
 
     ids = BoundedListField(child=serializers.IntegerField(), required=False, allow_empty=False, max_length=PIECE)
     matching = serializers.CharField(required=False, allow_blank=True, max_length=2000)
@@ -153,8 +153,8 @@ class _Changed(TypedDict):
 
 
 class ChangedAlerts(_Changed, total=False):
-    """Ids of the alerts that were changed; of many that match also how many were looked at. Ask
-    again with `below` while it is not null."""
+    """Ids of the changed alerts; for a filter also how many were looked at. Repeat the request with
+    `below` while it is not null."""
 
     looked_at: int
     below: int | None
@@ -164,7 +164,7 @@ HOURS = OpenApiParameter("hours", int, description="1 to 2160; 168 unless given"
 
 
 class Groups(TypedDict):
-    """Groups of alerts, the gravest first."""
+    """Groups of alerts, the most severe first."""
 
     results: list[AlertGroup]
 
@@ -184,8 +184,8 @@ class AlertView(GenericViewSet[Alert]):
         return alert_list(user=self.request.user)
 
     def get_editable(self) -> Alert:
-        """The alert of the address. Raises PermissionDenied when it is visible but
-        not the user's to handle."""
+        """The alert of the address. Raises PermissionDenied when the user may see but not handle
+        it."""
         alert = self.get_object()
         if not getattr(alert, "editable", False):
             raise PermissionDenied(Message("You may see this alert but not handle it."))
@@ -315,8 +315,8 @@ class AlertView(GenericViewSet[Alert]):
         return Response({"changed": changed, "looked_at": len(piece), "below": piece[-1].pk if len(piece) == PIECE else None})
 
     def _matching(self, alerts: QuerySet[Alert], parameters: str) -> QuerySet[Alert]:
-        """What a list with these parameters would show. Raises ValidationError for a
-        parameter that it does not know."""
+        """The alerts that a list with these parameters would show. Raises ValidationError for an
+        unknown parameter."""
         data = QueryDict(parameters)
         faults = {
             name: unknown_name(name, AlertFilter.base_filters, what=Message("parameter")) for name in data if name not in AlertFilter.base_filters

@@ -81,7 +81,7 @@ class ChannelSerializer(OwnedSerializer):
 
 
 class NewChannelSerializer(ChannelSerializer):
-    """A channel with its signing secret: shown when it is made or rotated, never again."""
+    """A channel with its signing secret: shown only when it is created or rotated."""
 
     secret = serializers.CharField()
 
@@ -121,7 +121,7 @@ class RenewalSerializer(SubscriptionSerializer):
 
 
 class ChannelView(OwnedView):
-    """Ways by which alerts leave."""
+    """Channels that deliver alerts."""
 
     queryset = Channel.objects.all()
     serializer_class = ChannelSerializer
@@ -136,7 +136,7 @@ class ChannelView(OwnedView):
         ],
     )
     def create(self, request: Request) -> Response:
-        # One's own browser is everybody's to make.
+        # Every user may add their own browser.
         is_browser = isinstance(request.data, dict) and request.data.get("kind") == ChannelKind.PUSH
         if not is_browser:
             self.check_may_make()

@@ -21,7 +21,7 @@ from webapp.queries.models import Query
 
 
 class MuteSerializer(OwnedSerializer):
-    """Mutes: whose alerts are not delivered, from when until when, by whom and why."""
+    """Mutes: which alerts are not delivered, from when until when, by whom and why."""
 
     feed = FeedNameField()
     query = ByKey(queryset=Query.objects.none(), required=False, allow_null=True)

@@ -1,4 +1,4 @@
-"""Why a rule reaches nobody: none of those to whom it sends has a channel that works."""
+"""Why a rule reaches nobody: none of its recipients has a working channel."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LISTED = 5
 
 def rule_warnings(*, rules: Iterable[RoutingRule], user: User, now: datetime) -> dict[int, str]:
     """Why each rule reaches nobody, for `user`; empty if it reaches someone, or if `user` may not
-    change it: only those who may are told whether others have channels."""
+    change it: only editors see whether other users have channels."""
     editable = RoutingRule.objects.editable_by(user).filter(pk__in=[rule.pk for rule in rules])
     # Read again, with the choices that `user` may not see.
     stored = [terms_of(rule) for rule in editable.select_related("owner", "feed").prefetch_related(*SETS)]
@@ -64,7 +64,7 @@ class Reachability(TypedDict):
 
 
 def own_reachability(*, user: User, now: datetime) -> Reachability:
-    """Whether `user`, whom rules name or put on call now or soon, has a channel that works."""
+    """Whether `user`, whom rules name, or who is on call now or next, has a channel that works."""
     if channels_working().filter(team=None, owner=user).exists():
         return {"warning": ""}
     shifts = Turn.objects.filter(person=user, begins_at__lt=now + SOON, ends_at__gt=now).values("shift")
@@ -80,7 +80,7 @@ def own_reachability(*, user: User, now: datetime) -> Reachability:
 
 
 class _Names:
-    """What is said about rules that reach nobody; what `user` may not see has no name."""
+    """The sentence about rules that reach nobody; objects that `user` may not see are not named."""
 
     def __init__(self, rules: Sequence[Terms], user: User, shifts: Mapping[int, Any], duty: Mapping[int, set[User]]) -> None:
         self.shifts, self.duty = shifts, duty

@@ -36,7 +36,7 @@ WHERE = ("channels", "teams", "people", "shifts")
 
 
 class RoutingRuleSerializer(OwnedSerializer):
-    """Which alerts go where; what is empty asks for nothing."""
+    """Which alerts go where; empty conditions always hold."""
 
     feed = FeedNameField(required=False, allow_null=True)
     queries = ByKey(many=True, required=False, queryset=Query.objects.none())
@@ -78,7 +78,7 @@ class RoutingRuleSerializer(OwnedSerializer):
 
     @cached_property
     def _warnings(self) -> dict[int, str]:
-        """Of all rules that are shown, read together."""
+        """For all rules on the page, read together."""
         shown = self.instance if self.parent is None else self.parent.instance
         rules = [shown] if isinstance(shown, RoutingRule) else list(shown or ())
         return rule_warnings(rules=rules, user=self.context["request"].user, now=timezone.now())
@@ -94,7 +94,8 @@ class RoutingRuleSerializer(OwnedSerializer):
 
 
 class RoutingRuleView(OwnedView):
-    """Rules by which alerts go to channels, besides what a channel carries by itself."""
+    """Rules by which alerts go to channels, in addition to alerts that a channel carries without a
+    rule."""
 
     queryset = RoutingRule.objects.all()
     serializer_class = RoutingRuleSerializer

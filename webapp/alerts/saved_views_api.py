@@ -24,7 +24,7 @@ class SavedViewSerializer(OwnedSerializer):
 
 
 class SavedViewView(OwnedView):
-    """Named sets of filters of the desk: one's own, and those that are shared."""
+    """Named sets of filters of the desk: the user's own, and shared ones."""
 
     queryset = SavedView.objects.all()
     serializer_class = SavedViewSerializer

@@ -93,7 +93,7 @@ class _Form:
     names: tuple[str, ...]
 
     def read(self, sentence: str) -> tuple[str, Mapping[str, str]] | None:
-        """The text and the values that make this sentence of it."""
+        """The text of the catalogue and the values that give this sentence."""
         first, *inner, last = self.between
         if not sentence.startswith(first) or not sentence.endswith(last):
             return None
@@ -109,7 +109,7 @@ class _Form:
 
 @cache
 def _forms(language: str) -> tuple[_Form, ...]:
-    """The texts with places, those that say most first."""
+    """The texts with placeholders, those with the most letters first."""
     forms = []
     for text in _catalogue_texts(Path(settings.LOCALE_PATHS[0]) / language.partition("-")[0] / "LC_MESSAGES" / "django.mo"):
         pieces = PLACE.split(text)

@@ -66,8 +66,7 @@ def check_places(kind: Kind, settings: Mapping[str, Any]) -> None:
     """Raises Refused if a host in the settings leads to an address that this installation does not
     connect to, or a port is not one that it listens on.
 
-    What is not known now, or is malformed, passes: it is looked up and checked
-    again at each connection.
+    Unknown or malformed hosts pass: they are looked up and checked again at each connection.
     """
     faults = Faults()
     for one in kind.fields:
@@ -270,7 +269,7 @@ class Meaning(TypedDict):
 
 
 class Trial(Meaning):
-    """The first records of a source, or what a sink says of itself (`said`)."""
+    """The first records of a source, or the message of a sink (`said`)."""
 
     records: list[dict[str, Any]]
     said: str
@@ -278,7 +277,7 @@ class Trial(Meaning):
 
 def connector_try(*, feed: Feed, kind: str, settings: Mapping[str, Any], reading: Mapping[str, Any]) -> Trial:
     """Connects, takes the first records, and shows the rows they would become; nothing is stored,
-    or sent. Takes TRIAL_S at most. Raises Refused."""
+    or sent. Takes at most TRIAL_S. Raises Refused."""
     chosen = kind_of(kind)
     checked = checked_settings(chosen, settings)
     if not _trials.acquire(blocking=False):
@@ -295,7 +294,7 @@ def connector_try(*, feed: Feed, kind: str, settings: Mapping[str, Any], reading
 
 
 def _place_of(error: SourceUnavailable | OSError, kind: Kind) -> str:
-    """The pointer to the setting that the failure is about; empty if it is about none."""
+    """The pointer to the setting that caused the failure; empty if there is none."""
     known = {one.name for one in kind.fields}
     return next((f"/settings/{name}" for name in getattr(error, "about", ()) if name in known), "")
 

@@ -1,4 +1,4 @@
-"""`detections/scores`: how good the demo's queries are; `samples/`: what there is to start with."""
+"""`detections/scores`: the quality of the demo's queries; `samples/`: recordings to start with."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Scores(TypedDict):
 
 
 class ScoresView(APIView):
-    """On a demo feed: what its queries found of what the simulated world says truly happened."""
+    """On a demo feed: how much of the simulated world's ground truth its queries found."""
 
     @extend_schema(
         summary="Precision and recall of demo queries",
@@ -81,7 +81,7 @@ class MapPlace(TypedDict):
 
 
 class SampleView(TypedDict):
-    """Where the live page opens, as its address holds it; times in milliseconds."""
+    """Where the live page opens, in the form of its address; times in milliseconds."""
 
     window: Annotated[list[int], Length(2)]
     instant: int
@@ -173,7 +173,7 @@ def _row_of(sample: Sample) -> SampleRow:
 
 
 def _view_of(opens: Mapping[str, Any]) -> SampleView:
-    """As addresses of the live page hold it."""
+    """In the form of addresses of the live page."""
     x, y, zoom = opens["map"]
     return {"window": [_milliseconds(one) for one in opens["window"]], "instant": _milliseconds(opens["at"]), "map": {"x": x, "y": y, "zoom": zoom}}
 

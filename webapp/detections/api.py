@@ -44,7 +44,7 @@ class DetectionPages:
 
     def paginate(self, parts: list[QuerySet[Detection]], request: Request) -> list[Detection]:
         """A page of at most `page_size` (100, at most 1000) of `detection_parts`. Raises
-        ValidationError for a cursor that is none."""
+        ValidationError for an invalid cursor."""
         self.request = request
         size = min(max(whole(request.query_params.get("page_size"), "page_size") or PAGE_SIZE, 1), LARGEST_PAGE)
         ascending, cursor = request.query_params.get("order") == "start", request.query_params.get("cursor")
@@ -144,8 +144,8 @@ def visible_queries(request: Request, feed: Feed | None) -> list[int]:
 
 
 def asked_for(request: Request) -> dict[str, Any]:
-    """What the address asks for, for `detection_list`. Raises ValidationError, and NotFound for a
-    feed that is not the user's to see."""
+    """The arguments of `detection_list` from the request's parameters. Raises ValidationError, and
+    NotFound for a feed that the user may not see."""
     parameters = request.query_params
     name = parameters.get("feed")
     feed = feed_get(user=person(request), name=name) if name else None
@@ -172,8 +172,8 @@ class Gone(APIException):
 
 
 def changes_asked_for(request: Request) -> Changes:
-    """What has changed after a number. Raises ValidationError, NotFound, and Gone when not
-    all of it is kept any more."""
+    """The changes after a number. Raises ValidationError, NotFound, and Gone when some of them are
+    no longer kept."""
     parameters = request.query_params
     after = whole(parameters.get("after"), "after")
     feed = feed_get(user=person(request), name=parameters.get("feed") or "")
@@ -213,7 +213,8 @@ class DetectionsView(APIView):
 
 
 class CountsView(APIView):
-    """How many answers begin when: what a timeline shows where single answers would be too many."""
+    """Counts of answers by start time: a timeline shows them where single answers would be too
+    many."""
 
     @extend_schema(
         summary="How many answers begin in each of equal buckets",
@@ -260,7 +261,7 @@ class DetectionView(APIView):
 
 
 class AnswersBehindView(APIView):
-    """The answers of other queries that one was made of."""
+    """The answers of other queries from which one was derived."""
 
     @extend_schema(
         summary="The answers of other queries that an answer was made of", parameters=FILTERS[:1], responses={200: schema_of(AnswersBehind)}

@@ -75,7 +75,7 @@ class VisitedRegions(TimeRangeRead):
 
 
 class ProfileSerializer(serializers.Serializer[Any]):
-    """What is known of an entity."""
+    """The known data of an entity."""
 
     entity = serializers.CharField()
     name = serializers.CharField(allow_blank=True)
@@ -92,7 +92,7 @@ class Stored(TypedDict):
 
 
 class RecordOfEntity(TypedDict):
-    """What the registry says of an entity."""
+    """The registry's entry of an entity."""
 
     entity: str
     name: str
@@ -119,8 +119,8 @@ class EntityView(GenericViewSet[Any]):
     throttle_action: str | None = None
 
     def feed(self, *, to_change: bool = False) -> Feed:
-        """The feed of the address. Raises Http404, and PermissionDenied when it is to be
-        changed by someone who may not."""
+        """The feed of the address. Raises Http404, and PermissionDenied for a change that the user
+        may not make."""
         feed: Any = get_object_or_404(feed_list(user=person(self.request)), name=self.kwargs["name"])
         if to_change and not feed.editable:
             raise PermissionDenied(Message("You may see this feed but not change its registry."))
@@ -218,8 +218,8 @@ class RegistryView(EntityView):
     @extend_schema(summary="The registry as a CSV file, with the first 1,000 attributes by name", responses={(200, "text/csv"): OpenApiTypes.STR})
     def export_registry(self, request: Request, name: str) -> StreamingHttpResponse:
         records = selectors.record_list(feed=self.feed())
-        # Each row has all of them: without a limit, a small registry could
-        # become a table of gigabytes.
+        # Each row has all attributes: without a limit, a small registry could become a table of
+        # gigabytes.
         columns = sorted({key for attributes in records.values_list("attributes", flat=True) for key in attributes})[:MOST_COLUMNS]
         rows = ([one.entity, one.name, *(one.attributes.get(key, "") for key in columns)] for one in records.iterator(chunk_size=2000))
         return csv_download(f"registry-{name}.csv", ["entity", "name", *columns], rows)

@@ -1,5 +1,5 @@
 """How many reports came from each part of the map: all of them, or those of entities that were in
-an answer. What a heat map draws."""
+an answer. For heat maps."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MERCATOR_LATITUDE = 85.0511
 
 
 class TooMany(ValueError):
-    """The span has more answers than one heat map takes."""
+    """The period has more answers than a heat map can have."""
 
 
 @dataclass(frozen=True)

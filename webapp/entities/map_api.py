@@ -1,4 +1,5 @@
-"""`feeds/{name}/density` and `feeds/{name}/attribute`: what the live map draws beside places."""
+"""`feeds/{name}/density` and `feeds/{name}/attribute`: data that the live map draws in addition to
+positions."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ WATCHES = 50
 
 
 def record_put(*, feed: Feed, entity: str, name: str, attributes: Mapping[str, str]) -> Record | None:
-    """Writes an entity's record; one that says nothing is removed. Raises Refused."""
+    """Writes an entity's record; an empty one is removed. Raises Refused."""
     try:
         entry = checked(entity, name, attributes)
     except ValueError as error:

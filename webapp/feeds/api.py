@@ -77,7 +77,7 @@ class SpanFieldSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyp
 
 
 class MapView(TypedDict, total=False):
-    """What the map shows at first; empty: all that there is."""
+    """The initial view of the map; empty: everything."""
 
     center: Annotated[list[float], Length(2)]
     zoom: float

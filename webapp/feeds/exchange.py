@@ -25,8 +25,8 @@ from webapp.config.tables import harmless
 from webapp.feeds.region_files import FILE_BYTES, Feature
 
 SECONDS = 10.0
-"""For reading a file; one of the greatest size and the most corners takes an eighth of it on a
-machine that does nothing else."""
+"""For reading a file; one of the greatest size and the most corners takes an eighth of it on an
+idle machine."""
 MEMORY_BYTES = 1 << 30
 CIRCLE_CORNERS = 96
 WGS84 = Geod(ellps="WGS84")
@@ -77,8 +77,8 @@ class Exported:
 
 
 def write_features(regions: Sequence[Exported], kind: str, *, geographic: bool) -> bytes:
-    """A file of the regions in one of MEDIA's formats. Circles become polygons;
-    GeoJSON keeps them beside.
+    """A file of the regions in one of MEDIA's formats. Circles become polygons; GeoJSON also keeps
+    the circle.
 
     Raises Refused for an unknown format, and for KML of a plane that is not the earth.
     """

@@ -71,7 +71,7 @@ class ImportSerializer(KnownKeys):
 
 
 class BulkRegionsSerializer(KnownKeys):
-    """One thing done to many regions."""
+    """One action on many regions."""
 
     ids = BoundedListField(child=serializers.IntegerField(), allow_empty=False, max_length=5000)
     action = OneOf(["delete", "tag", "untag"])
@@ -239,7 +239,7 @@ def _import_answer(imported: services.Imported, stored: bool) -> ImportedRegions
     created = [_imported_row(one, stored) for one in imported.regions]
     answer: ImportedRegions = {"created": created, "refused": refused}
     if all_faults:
-        # The one shape of refusals, for those who look only at that.
+        # The common form of refusals, for clients that read only that.
         answer["faults"] = all_faults
     return answer
 

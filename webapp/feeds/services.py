@@ -96,7 +96,7 @@ def _added_columns(feed: Feed, columns: Any) -> dict[str, Any]:
 
 
 def feed_set_plan(*, feed: Feed, data: bytes) -> Feed:
-    """Puts an image under a planar feed, or takes it away when `data` is empty. Raises Refused."""
+    """Sets the image of a planar feed, or removes it when `data` is empty. Raises Refused."""
     old = feed.plan_image.name
     if not data:
         feed.plan_image = ""
@@ -227,7 +227,7 @@ def regions_import(
 
 
 def _shape_key(geometry: Any) -> str:
-    """The same for one shape, whether a whole coordinate is stored as 51 or 51.0."""
+    """Equal for equal shapes, whether a whole coordinate is stored as 51 or 51.0."""
     return json.dumps(json.loads(json.dumps(geometry), parse_int=float), sort_keys=True)
 
 
@@ -249,7 +249,7 @@ def region_bulk_tag(*, regions: Sequence[Region], tags: Sequence[str], remove: b
     changed: list[int] = []
     refused: list[tuple[int, list[Fault]]] = []
     for region in regions:
-        # Of an older release it may have tags that a new one may not have.
+        # A region of an older release may have tags that are no longer permitted.
         kept = trimmed_tags(set(region.tags) - set(tags)) if remove else trimmed_tags([*region.tags, *added])
         if len(kept) > max(MOST_TAGS, len(region.tags)):
             refused.append((region.pk, [Fault("/tags", TOO_MANY_TAGS)]))

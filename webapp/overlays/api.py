@@ -29,7 +29,7 @@ DAY_S = 86_400
 
 
 class OverlaySerializer(KnownKeys):
-    """An overlay; lists leave its document away."""
+    """An overlay; lists omit its document."""
 
     id = serializers.IntegerField(read_only=True)
     name = serializers.CharField(max_length=100, validators=[NO_CONTROLS])
@@ -44,8 +44,8 @@ class OverlayView(GenericViewSet[Any]):
     serializer_class = OverlaySerializer
 
     def feed(self, *, to_change: bool = False) -> Feed:
-        """The feed of the address. Raises Http404, and PermissionDenied when it is to be
-        changed by someone who may not."""
+        """The feed of the address. Raises Http404, and PermissionDenied for a change that the user
+        may not make."""
         feed: Any = get_object_or_404(feed_list(user=person(self.request)), name=self.kwargs["name"])
         if to_change and not feed.editable:
             raise PermissionDenied(Message("You may see this feed but not change its overlays."))

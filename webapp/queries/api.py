@@ -134,7 +134,7 @@ class SpecificationSerializer(KnownKeys):
 
 
 class PreviewSerializer(SpecificationSerializer):
-    """What to try, and over how much of the log."""
+    """The specification to try, and the period of the log."""
 
     minutes = serializers.FloatField(min_value=0.1, max_value=24 * 60, default=10)
 
@@ -154,7 +154,7 @@ class VersionRow(TypedDict):
 
 
 class VersionDetail(VersionRow):
-    """With its regions in the specification; `unchanged`: the query still asks the same."""
+    """With its regions in the specification; `unchanged`: the query is still the same."""
 
     unchanged: bool
 
@@ -288,14 +288,14 @@ def _of_version(version: QueryVersion, feed: EngineFeed) -> VersionRow:
 
 
 def read(serializer: serializers.Serializer[Any]) -> tuple[Feed, Any, dict[str, Any]]:
-    """Feed, specification and the rest of a valid request. Raises ValidationError."""
+    """Feed, specification and the other values of a valid request. Raises ValidationError."""
     serializer.is_valid(raise_exception=True)
     data = dict(serializer.validated_data)
     return data.pop("feed"), data.pop("specification"), data
 
 
 class CheckView(APIView):
-    """Says whether a specification can be registered, and reads it back in a sentence."""
+    """Checks whether a specification can be registered, and describes it in a sentence."""
 
     throttle_action = "check"
 
@@ -329,14 +329,14 @@ class CheckView(APIView):
 
 
 def checked_for_trial(feed: Feed, specification: Any, user: User) -> dict[str, Any]:
-    """A checked specification with its regions, and with what it derives from by id."""
+    """A checked specification with its regions, and with its upstream queries by id."""
     upstream = upstream_of(feed=feed, document=specification, user=user)
     ready: dict[str, Any] = with_upstream(frozen(specification, regions_of_feed(feed, user=user)), upstream)
     return ready
 
 
 class PreviewView(APIView):
-    """What a specification would have found in the last minutes; nothing is stored."""
+    """The answers that a specification would have given in the last minutes; nothing is stored."""
 
     throttle_action = "preview"
 

@@ -1,5 +1,5 @@
-"""Endpoints of the rule editor beside `queries/check`: the gallery of templates, and a program
-tried on a period of history."""
+"""Endpoints of the rule editor in addition to `queries/check`: the gallery of templates, and a
+program tried on a period of history."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class FilledSerializer(OfFeedSerializer):
 
 
 class SandboxSerializer(SpecificationSerializer):
-    """A program, over which period of the log, and for whom: `from` to `to` in the feed's
+    """A program, over which period of the log, and for which entities: `from` to `to` in the feed's
     unit, or the last `minutes`."""
 
     minutes = serializers.FloatField(min_value=0.1, max_value=24 * 60, default=10)
@@ -52,7 +52,7 @@ class SandboxSerializer(SpecificationSerializer):
     entities = BoundedListField(child=serializers.CharField(max_length=200), required=False, default=list, max_length=200)
 
     def get_fields(self) -> dict[str, Any]:
-        # A word of Python's own cannot be an attribute.
+        # A keyword of Python cannot be an attribute.
         begin = serializers.IntegerField(required=False, allow_null=True, default=None, min_value=-LARGEST_TIME, max_value=LARGEST_TIME)
         return {**super().get_fields(), "from": begin}
 

@@ -1,5 +1,5 @@
 """`uploads/`: files that are sent in parts by the tus protocol (1.0.0: core, creation,
-termination), looked into, and loaded into a new feed."""
+termination), inspected, and loaded into a new feed."""
 
 from __future__ import annotations
 
@@ -79,14 +79,14 @@ class UploadSerializer(OwnedSerializer):
 
 
 class UploadReadingSerializer(KnownKeys):
-    """What is known of a file, and the feed that it is for."""
+    """The known properties of a file, and the feed that it is for."""
 
     reading = serializers.DictField(required=False, default=dict)
     into = serializers.CharField(required=False, allow_null=True, default=None)
 
 
 class UploadSteeringSerializer(KnownKeys):
-    """What is to become of a loading."""
+    """The requested change of a loading."""
 
     action = OneOf(["pause", "resume", "cancel"])
 
@@ -148,7 +148,7 @@ class UploadView(OwnedView):
         return Response(status=204, headers=OFFERED)
 
     def retrieve(self, request: Request, pk: str) -> Response:
-        """HEAD says how far the file has come; so does GET, as JSON."""
+        """HEAD returns how much of the file was received; GET returns the same as JSON."""
         upload = self.get_object()
         headers = {
             **TUS,

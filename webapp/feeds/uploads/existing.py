@@ -108,8 +108,8 @@ def oldest_useful(feed: Feed) -> int | None:
 
 
 def check_into(feed: Feed, upload: Upload, reading: Reading) -> None:
-    """Raises Refused unless the feed can take what the reading makes, and no other
-    file is on its way into it."""
+    """Raises Refused unless the feed accepts the reading's rows, and no other file is being loaded
+    into it."""
     made = reading.feed("upload")
     faults = []
     if str(made.crs) != feed.crs:

@@ -1,5 +1,5 @@
-"""`manage.py token USER`: a token for a program, made by the operator of the server:
-the first one needs no page."""
+"""`manage.py token USER`: a token for a program, created by the operator of the server: the first
+one needs no page."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from webapp.accounts.services import token_create
 
 
 class Command(BaseCommand):
-    """Prints the token and nothing else, so that `TOKEN=$(manage.py token ...)` takes it; the
-    rest goes to standard error."""
+    """Prints only the token, for `TOKEN=$(manage.py token ...)`; everything else goes to standard
+    error."""
 
     help = "Makes a token of a user and prints it: kept nowhere else."
     requires_system_checks: list[str] = []

@@ -165,7 +165,7 @@ def check_possible(feed: Feed | None, rows: pa.Table, *, shift: bool, rate: floa
 
 
 def _at(feed: EngineFeed, t: int) -> str:
-    """A time for people."""
+    """A time in readable form."""
     if not t or str(feed.time) != "ms":
         return str(t or "")
     return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(t / 1000))

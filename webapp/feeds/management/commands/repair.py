@@ -1,4 +1,4 @@
-"""`manage.py repair FEED`: makes a damaged log readable again, and says what was lost."""
+"""`manage.py repair FEED`: makes a damaged log readable again, and reports the losses."""
 
 from __future__ import annotations
 

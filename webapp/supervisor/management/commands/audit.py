@@ -1,4 +1,4 @@
-"""`manage.py audit FEED`: the exactness of what is stored, shown on the feed itself."""
+"""`manage.py audit FEED`: checks that the stored data of a feed are exact."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""`manage.py clock FEED --to T`: a feed's clock set back after a row with
-a wrong time was accepted."""
+"""`manage.py clock FEED --to T`: sets a feed's clock back after a row with a wrong time was
+accepted."""
 
 from __future__ import annotations
 

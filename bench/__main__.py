@@ -3,8 +3,8 @@ FOLDER] [--spark | --no-spark]`.
 
 Prints a table, writes one JSON file a family (default `bench/results/`, not committed) and,
 with `--plots`, the figures as SVG and PNG. `--quick` leaves the rows out that start Spark
-unless `--spark` asks for them. A family that breaks off, as when the answers of two methods
-differ, is reported and keeps the rows it had; the others continue, and the run fails. A missed
+unless `--spark` asks for them. A family that fails, for example because the answers of two methods
+differ, is reported and keeps its rows so far; the others continue, and the run fails. A missed
 target is shown, not failed.
 """
 
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _with_targets(module: ModuleType, size: Size, *, spark: bool) -> tuple[list[Row], bool]:
-    """A family's rows, each printed once it is measured; whether they are all."""
+    """A family's rows, each printed once it is measured; returns whether they are complete."""
     rows = []
     try:
         for row in _measured(module, size, spark=spark):

@@ -171,7 +171,7 @@ def _ask(url: str, server: psutil.Process, day: Day, options: argparse.Namespace
         length = min(hours * HOUR, day.end - day.begin)
         begins = [chance.randrange(day.begin, max(day.begin + 1, day.end - length + 1)) for _ in range(options.asked)]
         paths = [f"detections/counts?feed=city&from={begin}&to={begin + length}&buckets=400" for begin in begins]
-        _report_requests(f"counts of {hours} h in 400 stretches", client, server, paths, COUNTS_MS)
+        _report_requests(f"counts of {hours} h in 400 bins", client, server, paths, COUNTS_MS)
     instants = [chance.randrange(day.begin, day.end) for _ in range(options.asked)]
     paths = [f"detections/?feed=city&from={t}&to={t + 1}&page_size=1000" for t in instants]
     _report_requests("answers that hold at an instant", client, server, paths, None)

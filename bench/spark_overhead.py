@@ -1,5 +1,5 @@
-"""How much of what a job can deliver the operators leave: `python -m bench.spark_overhead [--world
-garages] [--placement driver]`.
+"""The share of a job's possible rate that remains with operators: `python -m bench.spark_overhead
+[--world garages] [--placement driver]`.
 
 The same stream over the same files in turns: with an operator that does nothing, and with
 the queries of a world. Prints rows/s of both (the first batch of each run left out) and

@@ -49,7 +49,7 @@ SQUARE = {"type": "Polygon", "coordinates": [[[0, 0], [2, 0], [2, 2], [0, 2], [0
 
 
 def _only(entity: str) -> dict[str, Any]:
-    """What rows of one entity satisfy."""
+    """A condition that the rows of one entity satisfy."""
     return {"where": [["entity", "=", entity]]}
 
 
@@ -257,8 +257,8 @@ class Writer(threading.Thread):
 
 
 class Pace(threading.Thread):
-    """How long the answers stood still: the seconds between two moments at which further rows of a
-    feed were in the stored answers."""
+    """How long the answers made no progress: the seconds between two moments at which further rows
+    of a feed were in the stored answers."""
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(daemon=True)

@@ -1,9 +1,9 @@
 """`python -m tests.fuzz.reading --count 20000`: mutated files of the formats that become feeds,
 given to the caged reader.
 
-Without a server, which is many times faster. A file is inspected and, if that succeeds, read. What
-ends the program, or takes more than 5 s of processor time, is counted and kept: in the cage it ends
-one request with an answer that says so, and nothing else.
+Without a server, which is many times faster. A file is inspected and, if that succeeds, read. A
+file that ends the program, or takes more than 5 s of processor time, is counted and kept: in the
+cage it only ends one request, with an error message.
 """
 
 from __future__ import annotations

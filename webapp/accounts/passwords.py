@@ -43,7 +43,7 @@ class NoCommonWords:
         for word in self._words():
             if word in plain and len(plain) - len(word) * plain.count(word) < self.OTHERS:
                 raise ValidationError(
-                    translated(Message("The password is little more than the word {word}, which everybody here knows.", word=word)),
+                    translated(Message("The password consists mainly of the word {word}, which everybody in the organisation knows.", word=word)),
                     code="password_of_the_place",
                 )
 

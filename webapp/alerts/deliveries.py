@@ -304,7 +304,7 @@ def browser_subscribe(*, owner: User, url: str, browser_keys: str, **fields: Any
     known = Channel.objects.filter(browser=browser).first()
     if known is not None:
         return channel_update(channel=known, user=owner, browser_keys=browser_keys, enabled=True)
-    full = Message("You have {most} browsers already, as many as one person may: remove one.", most=MOST_BROWSERS)
+    full = Message("You have {most} browsers, the maximum for one user: remove one.", most=MOST_BROWSERS)
     room_check(Channel.objects.filter(owner=owner, kind=ChannelKind.PUSH), MOST_BROWSERS, of=owner, full=full)
     return channel_create(owner=owner, kind=ChannelKind.PUSH, url=url, browser_keys=browser_keys, browser=browser, **fields)
 

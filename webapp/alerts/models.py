@@ -342,7 +342,7 @@ class Turn(models.Model):
 
 
 class RoutingRule(Timed, Owned):
-    """Which alerts go to which channels, besides those that a channel subscribes to.
+    """Which alerts go to which channels, in addition to those that a channel subscribes to.
 
     Empty conditions always hold. An alert matches if it is of `feed`, of one of `queries`, of a
     query with one of `tags` or that names one of `regions`, has at least `min_severity`, and was

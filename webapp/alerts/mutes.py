@@ -78,7 +78,7 @@ def mute_create(
     if [query is not None, region is not None, bool(entities)].count(True) != 1:
         raise refuse("", Message("Name one of: query, region, entities."))
     if until is not None and until <= max(first, now) and not rule:
-        raise refuse("/until", Message("It lies in the past, or before the beginning."))
+        raise refuse("/until", Message("It is in the past, or before the beginning."))
     mute = Mute(owner=owner, feed=feed, query=query, region_id=region, entities=list(entities), reason=reason, team_id=team, public=public)
     mute.rule, mute.zone, mute.window_from, mute.window_until = rule, zone, first, until
     if rule:

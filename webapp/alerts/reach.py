@@ -98,7 +98,7 @@ class _Names:
             remedy = gettext("Make a rule like it, and remove this one.")
         else:
             reasons = [*self._about_people(rule), *self._about_teams(rule), *self._about_shifts(rule), *self._about_channels(rule)]
-            reasons = reasons or [gettext("those to whom it sent were removed")]
+            reasons = reasons or [gettext("its recipients were removed")]
             remedy = gettext("Add or mend a channel under Account, Channels (everyone adds their own), or let the rule send elsewhere.")
         return gettext("Reaches nobody: %(why)s. %(remedy)s") % {"why": "; ".join(reasons), "remedy": remedy}
 

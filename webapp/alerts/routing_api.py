@@ -89,7 +89,7 @@ class RoutingRuleSerializer(OwnedSerializer):
         if faults := timing_faults({**stored, **attributes}):
             raise serializers.ValidationError(faults)
         if not any(attributes.get(name, [] if rule is None else getattr(rule, name).all()) for name in WHERE):
-            raise serializers.ValidationError({"channels": Message("Name a channel, a team, a person or a shift that the alerts go to.")})
+            raise serializers.ValidationError({"channels": Message("Name a channel, a team, a user or a shift that the alerts are sent to.")})
         return attributes
 
 

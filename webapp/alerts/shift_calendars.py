@@ -54,7 +54,7 @@ def run(request: Mapping[str, Any], data: bytes) -> dict[str, Any]:
     except Exception as error:
         why = _short(str(error) or type(error).__name__)
         return {
-            "faults": [Message("The calendar cannot be read. Export it again as an iCalendar file (.ics). The reader says: {why}", why=why).to_json()]
+            "faults": [Message("The calendar cannot be read. Export it again as an iCalendar file (.ics). The reason: {why}", why=why).to_json()]
         }
     if not turns:
         return {
@@ -139,5 +139,5 @@ def _names(event: Any) -> list[str]:
     title = str(event.get("SUMMARY", "")).rpartition(":")[2]
     names = [name for name in (*mails, *(part.strip() for part in BETWEEN_NAMES.split(title))) if name]
     if len(names) > NAMES:
-        raise Unreadable(Message("An event names {count:,} people: at most {most} take a turn together.", count=len(names), most=NAMES))
+        raise Unreadable(Message("An event names {count:,} people: at most {most} may be on call together.", count=len(names), most=NAMES))
     return [name[:NAME_LENGTH] for name in names]

@@ -208,7 +208,7 @@ def shift_save(*, user: User, shift: Shift | None = None, calendar: str | None =
     # Before rows are locked: it may take seconds.
     events = None if calendar is None else _read(calendar, zone, now)
     if shift is None:
-        full = Message("You have {most} shifts already, as many as one person may.", most=MOST_OF_A_PERSON)
+        full = Message("You have {most} shifts, the maximum for one user.", most=MOST_OF_A_PERSON)
         room_check(Shift.objects.filter(owner=user), MOST_OF_A_PERSON, of=user, full=full)
     # Of two calendars that come at the same time, the turns of one stay.
     saved = Shift(owner=user) if shift is None else hold(shift)

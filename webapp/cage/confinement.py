@@ -37,8 +37,8 @@ def own_code() -> list[Path]:
 
 def gaps() -> list[str]:
     """The restrictions that this system does not support."""
-    walls = {"files beyond its own": kernel.restricts_files(), "the network and other programs": kernel.refuses_calls()}
-    return [name for name, stands in walls.items() if not stands]
+    restrictions = {"files beyond its own": kernel.restricts_files(), "the network and other programs": kernel.refuses_calls()}
+    return [name for name, is_in_force in restrictions.items() if not is_in_force]
 
 
 def confine(*, read: Iterable[Path], processes: bool = False) -> None:

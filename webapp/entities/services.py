@@ -72,7 +72,7 @@ def note_remove(*, note: Note, user: User) -> None:
 def watch_begin(*, user: User, feed: Feed, entity: str) -> Watch:
     """Watches for the entity's next report from now on; a watch that has ended is renewed."""
     others = Watch.objects.filter(user=user).exclude(feed=feed, entity=entity)
-    full = Message("You wait for {most} entities already, as many as one person may: end a watch first.", most=WATCHES)
+    full = Message("You watch {most} entities, the maximum for one user: end a watch first.", most=WATCHES)
     room_check(others, WATCHES, of=user, full=full)
     return Watch.objects.update_or_create(user=user, feed=feed, entity=entity, defaults={"position": log_of(feed).end[0], "reported_t": None})[0]
 

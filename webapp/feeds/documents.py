@@ -62,7 +62,7 @@ def _plan_faults(bounds: Any, crs: Any) -> list[Fault]:
         or bounds[1] >= bounds[3]
     ):
         return [Fault("/plan_bounds", Message("x0, y0, x1, y1 with x0 < x1 and y0 < y1."))]
-    return [] if crs == "planar" else [Fault("/plan_bounds", Message("Only a planar feed lies on a plan."))]
+    return [] if crs == "planar" else [Fault("/plan_bounds", Message("Only planar feeds have a plan."))]
 
 
 def _is_number(value: Any) -> bool:

@@ -63,9 +63,9 @@ export function faultInForm(fault: Fault, { place, region, ranges, count }: Occu
   if (fault.pointer === "" && place === "region" && region === null && fault.message.includes("'region'"))
     return { pointer: "/region", message: t("No region yet: draw one on the map, choose a stored one or bring a file.") };
   if (fault.pointer === "/ranges" && ranges.every((row) => row.column === ""))
-    return { ...fault, message: t("No range yet: add one, and say between which values.") };
-  if (fault.pointer === "/count/1" && count.trim() === "") return { ...fault, message: t("No number yet: say how many.") };
-  return missingKey(fault) === "count" ? { pointer: "/count", message: t("No number yet: say how many.") } : fault;
+    return { ...fault, message: t("No range yet: add one, and enter its bounds.") };
+  if (fault.pointer === "/count/1" && count.trim() === "") return { ...fault, message: t("No number yet: enter how many.") };
+  return missingKey(fault) === "count" ? { pointer: "/count", message: t("No number yet: enter how many.") } : fault;
 }
 
 // ---- The count over time

@@ -118,8 +118,8 @@ export function faultInForm(fault: Fault, { place, region, ranges, within }: Cro
   if (missing === "region" && place === "region" && region === null)
     return { pointer: "/region", message: t("No region yet: draw one on the map, choose a stored one or bring a file.") };
   if (fault.pointer === "/ranges" && ranges.every((row) => row.column === ""))
-    return { ...fault, message: t("No range yet: add one, and say between which values.") };
-  if (missing === "within" && within === null) return { pointer: "/within", message: t("No time yet: say within what time.") };
+    return { ...fault, message: t("No range yet: add one, and enter its bounds.") };
+  if (missing === "within" && within === null) return { pointer: "/within", message: t("No time yet: enter within what time.") };
   return fault;
 }
 

@@ -125,8 +125,8 @@ export const STATE_WORDS: Record<Upload["state"], string> = {
 };
 
 /**
- * The name that all rows have because no column names their things; null when one does, or a single
- * row has nothing to tell apart.
+ * The name that all rows have because no column names their things; null when one does, or when
+ * there is a single row.
  */
 export function nameOfAll(found: Inspection): string | null {
   return found.reading.entity.length === 0 && found.good > 1 ? found.reading.thing : null;
@@ -167,8 +167,8 @@ export function feedName(file: string): string {
 }
 
 /**
- * What the feed cannot use of the file, or only in another form: sentences
- * for the reader, worst first.
+ * Columns of the file that the feed cannot use, or only in another form: sentences for the reader,
+ * worst first.
  */
 export function differences(
   { into, from, to, reading }: Pick<Inspection, "into" | "from" | "to" | "reading">,

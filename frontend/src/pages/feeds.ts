@@ -471,7 +471,7 @@ async function refresh(): Promise<void> {
         empty(
           "radio",
           t("No feed yet"),
-          t("A feed is a stream of moving things. An operator makes one here or through the API; “make demo” brings five."),
+          t("A feed is a stream of moving things. Operators create one here or through the API; “make demo” provides five."),
           mayMake ? newFeed("button-primary") : null,
         ),
       ),

@@ -131,7 +131,7 @@ type ToastKind = "info" | "good" | "critical";
 function show(text: string, kind: ToastKind, action?: { text: string; href: string }, onDismiss?: () => void): HTMLElement | null {
   const place = document.getElementById("toasts");
   if (place === null) return null;
-  // What is said again, as at each attempt while the server is away, is not stacked.
+  // A repeated message, such as at each attempt while the server is unavailable, is shown once.
   for (const shown of place.querySelectorAll<HTMLElement>("[data-text]")) if (shown.dataset["text"] === text) shown.remove();
   const names = { info: "info", good: "circle-check", critical: "circle-alert" };
   const node = h(

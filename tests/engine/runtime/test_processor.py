@@ -1,4 +1,4 @@
-"""The batch protocol against its definition: whatever breaks where, stored answers are those of one
+"""The batch protocol against its definition: after any failure, stored answers are those of one
 evaluator over the whole log."""
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ BESIDE = ThreadPoolExecutor(4)
 
 
 class Crash(Exception):
-    """The process is gone."""
+    """The process has died."""
 
 
 @dataclass
 class Memory:
-    """A store that keeps each commit whole or not at all, and survives the processes that use it.
+    """A store with atomic commits that survives the processes that use it.
 
     More than `most_rows` in a commit are too many for it; each takes `seconds`.
     """
@@ -145,8 +145,8 @@ def the_oracle(log: EventLog, queries: Sequence[RegisteredQuery]) -> Counter[tup
 
 
 class Life:
-    """A log, a store, and a job that is started again whenever it has crashed. It stores beside the
-    evaluation or not, as chance will have it."""
+    """A log, a store, and a job that is started again whenever it has crashed. Whether it stores in
+    parallel with the evaluation is random."""
 
     def __init__(self, folder: Path, seed: int, monkeypatch: pytest.MonkeyPatch, known: Sequence[RegisteredQuery] = QUERIES) -> None:
         self.chance = random.Random(seed)
@@ -419,7 +419,7 @@ def test_snapshots_are_whole_or_unusable(tmp_path: Path) -> None:
 
 
 def test_a_start_removes_its_own_snapshots_and_those_it_went_on_from(tmp_path: Path) -> None:
-    """Of others it says which are there: whether they may go is for the head to say."""
+    """It lists the files of others: the head decides whether they may be deleted."""
     former, snapshots = Snapshots(files_of(tmp_path)), Snapshots(files_of(tmp_path))
     old, left = former.named("old"), former.named("left")
     mine = [snapshots.named(f"{i}") for i in range(3)]

@@ -178,7 +178,7 @@ def test_the_number_of_values_in_an_object_is_limited(
 
 @pytest.fixture
 def handler(db: None) -> Any:
-    """What the web server gives requests to."""
+    """The application that the web server calls."""
     application: Any = server_entry()
     return application.application_mapping["http"]
 

@@ -136,7 +136,7 @@ class UploadView(OwnedView):
             return refused
         length = request.headers.get("Upload-Length", "")
         if not (length.isascii() and length.isdigit()):
-            raise refuse("/size", Message("Upload-Length says how many bytes the file has."))
+            raise refuse("/size", Message("Upload-Length must be the number of bytes of the file."))
         if int(length) > store.GREATEST_BYTES:
             return _answer(413, [Fault("/size", Message("A file has at most {most:,} bytes.", most=store.GREATEST_BYTES))])
         upload = store.upload_create(owner=person(request), name=_file_name(request.headers.get("Upload-Metadata", "")), size=int(length))
@@ -172,7 +172,7 @@ class UploadView(OwnedView):
             return _answer(415, [Fault("", Message("Send the bytes as {type}.", type=PartOfFile.media_type))])
         offset, data = request.headers.get("Upload-Offset", ""), cast(bytes, request.data)
         if not (offset.isascii() and offset.isdigit()):
-            raise refuse("", Message("Upload-Offset says where the bytes belong."))
+            raise refuse("", Message("Upload-Offset must be the position of the bytes in the file."))
         if len(data) > PART_BYTES:
             return _answer(413, [Fault("", Message("A request may have at most {most} bytes.", most=PART_BYTES))])
         try:

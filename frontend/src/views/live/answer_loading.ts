@@ -116,8 +116,8 @@ export class AnswerLoading {
   }
 
   /**
-   * A page of answers beside `t`, nearest first. The server's cursor is a start and a key: this one
-   * is after, or before, all keys.
+   * A page of answers next to `t`, nearest first. The server's cursor is a start and a key: this
+   * one is after, or before, all keys.
    */
   private async beside(t: number, direction: 1 | -1, entity: string | null, queries: readonly string[]): Promise<Detection[]> {
     const isNamed = queries.length <= MOST_NAMED;

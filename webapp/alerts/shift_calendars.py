@@ -53,9 +53,7 @@ def run(request: Mapping[str, Any], data: bytes) -> dict[str, Any]:
         return {"faults": [message_of(error).to_json()]}
     except Exception as error:
         why = _short(str(error) or type(error).__name__)
-        return {
-            "faults": [Message("The calendar cannot be read. Export it again as an iCalendar file (.ics). The reason: {why}", why=why).to_json()]
-        }
+        return {"faults": [Message("The calendar cannot be read. Export it again as an iCalendar file (.ics). The reason: {why}", why=why).to_json()]}
     if not turns:
         return {
             "faults": [Message("The calendar has no event in the next {days} days: add the turns, and export it again.", days=AHEAD.days).to_json()]

@@ -83,12 +83,12 @@ def _measured(module: ModuleType, size: Size, *, spark: bool) -> Iterator[Row]:
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="small inputs: does everything still run and agree?")
+    parser.add_argument("--quick", action="store_true", help="small inputs: checks that everything runs and agrees")
     parser.add_argument("families", nargs="*", type=_family, help=f"what is measured; none: all of {', '.join(MODULES)}")
     parser.add_argument("--only", type=_families, default=[], help="the same, separated by commas")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the JSON files")
     parser.add_argument("--plots", type=Path, help="folder for the figures")
-    parser.add_argument("--spark", action=argparse.BooleanOptionalAction, help="with the rows that start Spark: as a rule, but with --quick")
+    parser.add_argument("--spark", action=argparse.BooleanOptionalAction, help="with the rows that start Spark (default: yes, no with --quick)")
     options = parser.parse_args(arguments)
     options.only = [*options.families, *options.only] or list(MODULES)
     return options

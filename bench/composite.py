@@ -159,8 +159,8 @@ def measured(case: Case, count: int) -> Iterator[Row]:
             (f"{figure}-operations", "operations", facts["operations"], facts["does operations"]),
         )
         for name, unit, value, other in plotted:
-            beside, series = {"every leaf": other}, f"{case.cells.name} cells"
-            yield Row(f"fig. {name}: {case.title}", Layer.KERNEL, value, unit, beside, figure=name, x=x, series=series)
+            baselines, series = {"every leaf": other}, f"{case.cells.name} cells"
+            yield Row(f"fig. {name}: {case.title}", Layer.KERNEL, value, unit, baselines, figure=name, x=x, series=series)
     yield Row(case.title, Layer.ENGINE, count / engine_seconds(stream, given), "events/s", less_is_better=False)
 
 

@@ -175,7 +175,8 @@ def _asked(columns: Columns, names: Sequence[str], plan: Plan) -> tuple[Floats, 
 
 
 def all_located(ranges: Ranges, n: int) -> npt.NDArray[np.bool_]:
-    """The conditions on events besides ranges of numbers: here only that they have a position."""
+    """The conditions on events other than ranges of numbers: here only that they have a
+    position."""
     assert {kind for kind, _ in ranges.ready} <= {"located"}
     return np.ones((len(ranges.ready), n), np.bool_)
 

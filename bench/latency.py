@@ -289,7 +289,7 @@ def main() -> None:
     parser.add_argument("--feed", default="city")
     parser.add_argument("--probes", type=int, default=120)
     parser.add_argument("--pages", type=int, default=0, help="pages that are open on the feed meanwhile")
-    parser.add_argument("--account", action="append", default=[], metavar="NAME:PASSWORD", help="who has those pages open; again for more")
+    parser.add_argument("--account", action="append", default=[], metavar="NAME:PASSWORD", help="the user of those pages; may be given again")
     parser.add_argument("--pause", type=float, default=0.37, help="seconds between two probes")
     hops = asyncio.run(measure(parser.parse_args()))
     for hop, figures in hops.items():

@@ -184,7 +184,7 @@ def main() -> None:
     options.add_argument("--rows", type=int, default=5_000_000)
     options.add_argument("--world", choices=list(WORLDS), default="rectangles")
     options.add_argument("--placement", choices=["driver", "executors"], default="driver")
-    options.add_argument("--partitions", type=int, help="as the product: 1 on the driver, one a core on executors")
+    options.add_argument("--partitions", type=int, help="as in production: 1 on the driver, one per core on executors")
     options.add_argument("--cores", type=int, default=2)
     options.add_argument("--rounds", type=int, default=3)
     chosen = options.parse_args()

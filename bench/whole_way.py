@@ -90,8 +90,7 @@ FORMATS: dict[str, tuple[str, Callable[[pa.Table], bytes]]] = {
 
 
 def rounds(rows: pa.Table, senders: int) -> list[list[pa.Table]]:
-    """The rows of each sender, round after round: those of its own taxis in
-    the same period."""
+    """The rows of each sender, by round: those of its own taxis in the same period."""
     whole = [rows.slice(first, senders * ROWS_A_REQUEST) for first in range(0, rows.num_rows, senders * ROWS_A_REQUEST)]
     shares = [part.column("entity").to_numpy() % senders for part in whole]
     return [[part.filter(pa.array(share == sender)) for sender in range(senders)] for part, share in zip(whole, shares, strict=True)]

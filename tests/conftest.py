@@ -218,8 +218,8 @@ def _data_place() -> Path | None:
     """The folder of the recordings: VEDETTE_DATA, else the shared folder next to the project if it
     exists, else none."""
     named = os.environ.get("VEDETTE_DATA")
-    beside = ROOT.parent / "shared" / "data"
-    return Path(named) if named else beside if beside.exists() else None
+    sibling = ROOT.parent / "shared" / "data"
+    return Path(named) if named else sibling if sibling.exists() else None
 
 
 @pytest.fixture(scope="session")

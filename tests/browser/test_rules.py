@@ -142,7 +142,7 @@ def test_rules_and_shifts_that_reach_nobody_say_so_in_their_lists(site: Site) ->
     page = site.page
     page.goto(site.address + "/account/")
     rules, shifts = page.locator("#rules"), page.locator("#shifts")
-    rules.get_by_text("Reaches nobody: anna has no channel that works. Add or mend a channel").wait_for()
+    rules.get_by_text("Reaches nobody: anna has no channel that works. Add or repair a channel").wait_for()
     rules.get_by_text("Reaches nobody: in the shift Night, anna has no channel that works.").wait_for()
     shifts.get_by_text("Reaches nobody now: anna, on call without a channel that works.").wait_for()
     rules.scroll_into_view_if_needed()

@@ -445,9 +445,9 @@ def settle(cluster: Cluster, done: Callable[[Status], bool], say: Say) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.crash.cluster")
-    parser.add_argument("seconds", nargs="?", type=float, default=20.0, help="for how long processes are killed")
-    parser.add_argument("seed", nargs="?", type=int, default=1, help="what the draws of processes begin with")
-    parser.add_argument("--scale", action="store_true", help="kills nothing: a fifth Spark worker joins and leaves")
+    parser.add_argument("seconds", nargs="?", type=float, default=20.0, help="duration of the killing of processes")
+    parser.add_argument("seed", nargs="?", type=int, default=1, help="seed of the choice of processes")
+    parser.add_argument("--scale", action="store_true", help="no process is killed: a fifth Spark worker joins and leaves")
     parser.add_argument("--port", type=int, default=8970, help="of the first web server")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="vedette-cluster-"))

@@ -103,7 +103,7 @@ def check_may_make(user: User, role: Role) -> None:
     """Raises PermissionDenied unless `user` has at least `role` in some team: users who may not
     create something for a team may not create it for themselves either."""
     if not user.is_superuser and not Membership.objects.filter(user=user, role__in=role.and_above).exists():
-        raise PermissionDenied(Message("You need to be at least {role} in a team to make this.", role=role.in_messages))
+        raise PermissionDenied(Message("You need to be at least {role} in a team to create this.", role=role.in_messages))
 
 
 def check_team(user: User, team_id: int | None, role: Role) -> None:

@@ -25,7 +25,7 @@ PROVED = "provider_proved"
 TRUSTED = "trusted"
 """Instead of a provider's values: the operator guarantees that everybody
 proves two factors there."""
-NEEDED = gettext_noop("This installation asks everybody for a second factor: set one up first.")
+NEEDED = gettext_noop("This installation requires a second factor of every user: set one up first.")
 
 
 def is_missing(request: HttpRequest) -> bool:

@@ -45,7 +45,7 @@ def token_create(*, user: User, name: str, scopes: list[str], expires_at: dateti
     latest = timezone.now() + timedelta(days=settings.TOKEN_DAYS)
     if expires_at is not None and expires_at > latest:
         raise refuse(
-            "/expires_at", Message("A token lives at most {days} days: until {latest}.", days=settings.TOKEN_DAYS, latest=f"{latest:%Y-%m-%d}")
+            "/expires_at", Message("A token is valid for at most {days} days: until {latest}.", days=settings.TOKEN_DAYS, latest=f"{latest:%Y-%m-%d}")
         )
     quota_check("tokens", user=user, more=1, held=tokens_held)
     text = TOKEN_PREFIX + secrets.token_urlsafe(32)

@@ -203,7 +203,7 @@ class MemberView(_TeamView):
         role = Role(serializer.validated_data.get("role", member.role))
         return Response(self.get_serializer(teams.member_set_role(member=member, role=role)).data)
 
-    @extend_schema(parameters=[OpenApiParameter("to", int, description="who gets what the member owns in the team")], responses={204: None})
+    @extend_schema(parameters=[OpenApiParameter("to", int, description="the user who gets what the member owns in the team")], responses={204: None})
     def destroy(self, request: Request, pk: int, user: int) -> Response:
         """`?to=<id>`: the user to whom the member's objects in the team are transferred; without it
         they stay the member's."""

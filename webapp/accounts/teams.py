@@ -76,7 +76,7 @@ def member_remove(*, member: Membership, new_owner: User | None) -> None:
 def _check_other_admin(member: Membership) -> None:
     others = Membership.objects.select_for_update().filter(team=member.team).exclude(pk=member.pk)
     if member.role == Role.ADMIN and others and not any(other.role == Role.ADMIN for other in others):
-        raise Refused([Fault("/role", Message("This is the team's only admin. Make somebody else admin first."))])
+        raise Refused([Fault("/role", Message("This is the team's only admin. Make another member admin first."))])
 
 
 @transaction.atomic
@@ -114,7 +114,7 @@ def user_set_administrator(*, user: User, administrator: bool) -> None:
     """Makes someone an administrator of the server, or no longer one. Raises
     Refused for the only one."""
     if not administrator and not User.objects.filter(is_superuser=True, is_active=True).exclude(pk=user.pk).exists():
-        raise Refused([Fault("/administrator", Message("This is the server's only administrator. Make somebody else one first."))])
+        raise Refused([Fault("/administrator", Message("This is the server's only administrator. Make another user administrator first."))])
     user.is_superuser = user.is_staff = administrator
     user.save(update_fields=["is_superuser", "is_staff"])
     record("user.change", user, administrator=administrator)

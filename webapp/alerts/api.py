@@ -144,7 +144,7 @@ class BulkSerializer(KnownKeys):
         if ("ids" in attributes) == ("matching" in attributes):
             raise serializers.ValidationError(Message("Either `ids` or `matching`."))
         if (attributes["action"] == "assign") != ("assignee" in attributes):
-            raise serializers.ValidationError({"assignee": Message("Name whom the alerts are for, and only where they are assigned.")})
+            raise serializers.ValidationError({"assignee": Message("Name the assignee if, and only if, the alerts are assigned.")})
         return attributes
 
 
@@ -160,7 +160,7 @@ class ChangedAlerts(_Changed, total=False):
     below: int | None
 
 
-HOURS = OpenApiParameter("hours", int, description="1 to 2160; 168 unless given")
+HOURS = OpenApiParameter("hours", int, description="1 to 2160; default 168")
 
 
 class Groups(TypedDict):
@@ -191,7 +191,7 @@ class AlertView(GenericViewSet[Alert]):
             raise PermissionDenied(Message("You may see this alert but not handle it."))
         return alert
 
-    @extend_schema(summary="List alerts, newest first unless `order` says otherwise")
+    @extend_schema(summary="List alerts, newest first unless `order` is given")
     def list(self, request: Request) -> Response:
         page = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
         return self.get_paginated_response(self.get_serializer(page, many=True).data)
@@ -201,9 +201,9 @@ class AlertView(GenericViewSet[Alert]):
         return Response(self._detail(self.get_object()))
 
     @extend_schema(
-        summary="How many alerts the filters leave",
+        summary="The number of alerts that match the filters",
         filters=True,
-        parameters=[OpenApiParameter("at_most", int, description="Enough: counting stops there. From 1.")],
+        parameters=[OpenApiParameter("at_most", int, description="Counting stops at this number. From 1.")],
         responses=inline_serializer("AlertCount", {"count": serializers.IntegerField()}),
     )
     def count(self, request: Request) -> Response:
@@ -213,11 +213,11 @@ class AlertView(GenericViewSet[Alert]):
         return Response({"count": alerts[:most].count()})
 
     @extend_schema(
-        summary="The alerts that the filters leave in groups",
+        summary="The alerts that match the filters, in groups",
         filters=True,
         parameters=[
-            OpenApiParameter("by", str, enum=BY, description="query (usual), entity or region"),
-            OpenApiParameter("hours", int, description="What the strip spans, 1 to 168; 24 unless given"),
+            OpenApiParameter("by", str, enum=BY, description="query (default), entity or region"),
+            OpenApiParameter("hours", int, description="Length of the strip, 1 to 168; default 24"),
         ],
         responses={200: schema_of(Groups)},
     )
@@ -231,7 +231,7 @@ class AlertView(GenericViewSet[Alert]):
         return Response({"results": alert_groups(alerts, by=by, hours=hours, now=timezone.now())})
 
     @extend_schema(
-        summary="How the desk does: what is open, how long people take, what calls most",
+        summary="Figures of the desk: open alerts, response times, the queries with most alerts",
         filters=True,
         parameters=[HOURS],
         responses={200: schema_of(AlertNumbers)},
@@ -243,7 +243,7 @@ class AlertView(GenericViewSet[Alert]):
         return Response(alert_numbers(self.filter_queryset(alerts_seen(user=request.user)), hours=hours, now=timezone.now()))
 
     @extend_schema(
-        summary="The alerts that the filters leave, as a file of at most 100,000 rows",
+        summary="The alerts that match the filters, as a file of at most 100,000 rows",
         filters=True,
         parameters=[ORDER, FORMAT],
         responses={(200, media): OpenApiTypes.BINARY for media in FORMATS.values()},
@@ -256,36 +256,38 @@ class AlertView(GenericViewSet[Alert]):
         is_cut = counted[DOWNLOAD_ROWS : DOWNLOAD_ROWS + 1].exists()
         return table_download("alerts", kind, COLUMNS, rows, first=DOWNLOAD_ROWS if is_cut else None)
 
-    @extend_schema(summary="Say whether the answer was right", request=FeedbackSerializer, responses=FeedbackSerializer)
+    @extend_schema(summary="Report whether the answer was right", request=FeedbackSerializer, responses=FeedbackSerializer)
     def feedback(self, request: Request, pk: int) -> Response:
         alert = self.get_editable()
         serializer = FeedbackSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         return Response(FeedbackSerializer(handling.alert_judge(alert=alert, user=person(request), **serializer.validated_data)).data)
 
-    @extend_schema(summary="Look at an alert: new -> seen", request=None, responses=AlertDetailSerializer)
+    @extend_schema(summary="Mark an alert as seen: new -> seen", request=None, responses=AlertDetailSerializer)
     def seen(self, request: Request, pk: int) -> Response:
         return self._decide("seen", DecisionSerializer(data={}))
 
     @extend_schema(
-        summary="Take an alert on: -> acknowledged; resolved when its answer has ended", request=DecisionSerializer, responses=AlertDetailSerializer
+        summary="Acknowledge an alert: -> acknowledged; resolved when its answer has ended",
+        request=DecisionSerializer,
+        responses=AlertDetailSerializer,
     )
     def acknowledge(self, request: Request, pk: int) -> Response:
         return self._decide("acknowledge", DecisionSerializer(data=request.data))
 
-    @extend_schema(summary="Give an alert to somebody: -> assigned", request=AssignmentSerializer, responses=AlertDetailSerializer)
+    @extend_schema(summary="Assign an alert to a user: -> assigned", request=AssignmentSerializer, responses=AlertDetailSerializer)
     def assign(self, request: Request, pk: int) -> Response:
         return self._decide("assign", AssignmentSerializer(data=request.data))
 
-    @extend_schema(summary="Be done with an alert: -> resolved", request=DecisionSerializer, responses=AlertDetailSerializer)
+    @extend_schema(summary="Resolve an alert: -> resolved", request=DecisionSerializer, responses=AlertDetailSerializer)
     def resolve(self, request: Request, pk: int) -> Response:
         return self._decide("resolve", DecisionSerializer(data=request.data))
 
-    @extend_schema(summary="Take a resolved alert up again: -> reopened", request=DecisionSerializer, responses=AlertDetailSerializer)
+    @extend_schema(summary="Reopen a resolved alert: -> reopened", request=DecisionSerializer, responses=AlertDetailSerializer)
     def reopen(self, request: Request, pk: int) -> Response:
         return self._decide("reopen", DecisionSerializer(data=request.data))
 
-    @extend_schema(summary="Say something about an alert", request=StepSerializer, responses={201: StepSerializer})
+    @extend_schema(summary="Comment on an alert", request=StepSerializer, responses={201: StepSerializer})
     def comment(self, request: Request, pk: int) -> Response:
         alert = self.get_editable()
         serializer = StepSerializer(data=request.data)
@@ -329,7 +331,7 @@ class AlertView(GenericViewSet[Alert]):
         return cast(QuerySet[Alert], filters.qs)
 
     @extend_schema(
-        summary="How many alerts wait, by state and severity",
+        summary="The number of open alerts, by state and severity",
         responses={200: schema_of(dict[str, dict[str, int]])},
     )
     def summary(self, request: Request) -> Response:

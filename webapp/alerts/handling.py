@@ -136,7 +136,7 @@ def _write(alerts: QuerySet[Alert], decision: Decision) -> None:
 
 def _check_assignee(alerts: Sequence[Alert], decision: Decision) -> None:
     if (decision.assignee is None) == (decision.step == Step.ASSIGNED):
-        raise refuse("/assignee", Message("Name whom the alert is for, and only where it is assigned."))
+        raise refuse("/assignee", Message("Name the assignee if, and only if, the alert is assigned."))
     if decision.assignee is None:
         return
     for query in {alert.query_id: alert.query for alert in alerts}.values():

@@ -75,7 +75,7 @@ def own_reachability(*, user: User, now: datetime) -> Reachability:
     known = ngettext("The rule %(names)s sends you alerts", "The rules %(names)s send you alerts", len(names))
     shown = [*names[:LISTED], *(["…"] if len(names) > LISTED else [])]
     who = known % {"names": ", ".join(shown)} if names else gettext("Rules of others send you alerts")
-    text = gettext("%(who)s, but you have no channel that works. Add or mend one under Account, Channels.")
+    text = gettext("%(who)s, but you have no channel that works. Add or repair one under Account, Channels.")
     return {"warning": text % {"who": who}}
 
 
@@ -99,7 +99,7 @@ class _Names:
         else:
             reasons = [*self._about_people(rule), *self._about_teams(rule), *self._about_shifts(rule), *self._about_channels(rule)]
             reasons = reasons or [gettext("its recipients were removed")]
-            remedy = gettext("Add or mend a channel under Account, Channels (everyone adds their own), or let the rule send elsewhere.")
+            remedy = gettext("Add or repair a channel under Account, Channels (everyone adds their own), or let the rule send elsewhere.")
         return gettext("Reaches nobody: %(why)s. %(remedy)s") % {"why": "; ".join(reasons), "remedy": remedy}
 
     def _about_people(self, rule: Terms) -> list[str]:

@@ -28,7 +28,7 @@ from webapp.feeds.models import Region
 from webapp.feeds.of_feed import FeedNameField
 from webapp.queries.models import Query
 
-HOURS = OpenApiParameter("hours", int, description="1 to 168; 24 unless given")
+HOURS = OpenApiParameter("hours", int, description="1 to 168; default 24")
 MOST_TAGS = 100
 LONGEST_WAIT_MINUTES = 7 * 24 * 60
 NIGHT = {"name": "Night shift", "min_severity": "high", "from_time": "22:00", "until_time": "06:00", "zone": "Europe/Athens", "channels": [2]}

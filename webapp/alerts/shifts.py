@@ -286,7 +286,7 @@ def _check_turn(turn: Turn) -> None:
     if turn.ends_at <= turn.begins_at:
         raise refuse("/ends_at", Message("It has to end after it begins."))
     if turn.ends_at <= timezone.now():
-        raise refuse("/ends_at", Message("This is past: a turn says who is on call now or later."))
+        raise refuse("/ends_at", Message("This time is past: a turn defines who is on call now or later."))
     if turn.begins_at > timezone.now() + AHEAD:
         raise refuse("/begins_at", Message("A turn may begin within the next {days} days.", days=AHEAD.days))
     if turn.ends_at - turn.begins_at > LONGEST_TURN:

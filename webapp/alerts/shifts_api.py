@@ -116,7 +116,7 @@ class TurnView(GenericViewSet[Turn]):
     def get_queryset(self) -> QuerySet[Turn]:
         return shifts.turn_list(shift=self._shift(), since=timezone.now())
 
-    @extend_schema(summary="The turns that have not ended, the first one first")
+    @extend_schema(summary="The turns that have not ended, by begin")
     def list(self, request: Request, shift: int) -> Response:
         page = self.paginate_queryset(self.get_queryset())
         return self.get_paginated_response(self.get_serializer(page, many=True).data)

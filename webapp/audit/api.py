@@ -65,7 +65,7 @@ class EntryView(GenericViewSet[Entry]):
         return self.get_paginated_response(self.get_serializer(page, many=True).data)
 
     @extend_schema(
-        summary="All entries that the filters leave, as JSON lines, newest first",
+        summary="All entries that match the filters, as JSON lines, newest first",
         filters=True,
         responses={(200, "application/x-ndjson"): OpenApiResponse(str)},
     )

@@ -173,7 +173,7 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 def server_error(request: HttpRequest) -> HttpResponse:
     """Without the template engine, which may have caused the error."""
     error = sys.exc_info()[1]
-    status, message, headers = 500, Message("Something went wrong on our side. It has been logged."), {}
+    status, message, headers = 500, Message("An error occurred on the server. It has been logged."), {}
     if error is not None and is_full(error):
         status, message, headers = 503, Message("A disk of this server is full. Nothing can be stored until there is room."), {"Retry-After": "60"}
     elif isinstance(error, OperationalError | InterfaceError):

@@ -110,9 +110,9 @@ def _pointer(steps: list[object], step: object) -> str:
 def _fault_of(value: Any) -> Message | None:
     texts = [value] if isinstance(value, str) else value if isinstance(value, dict) else ()
     if any("\0" in text for text in texts):
-        return Message("A text may not hold the character NUL: take it out.")
+        return Message("A text must not contain the character NUL: remove it.")
     if isinstance(value, float) and math.isnan(value):
-        return Message("NaN is no number of JSON: leave it out, or write null.")
+        return Message("NaN is not a JSON number: leave it out, or write null.")
     if isinstance(value, float) and math.isinf(value):
         return Message("This number is too large.")
     return None

@@ -26,10 +26,10 @@ LONGEST = 4_000
 DEEPEST = 4
 """Stored sentences are looked for within each other up to this depth."""
 LETTERS = 10
-"""A stored sentence is recognised by a text that has at least this many
-letters besides its values."""
+"""A stored sentence is recognised by a text that has at least this many letters outside its
+values."""
 MEANT = frozenset(["what", "known", "kind", "other", "expected", "needed", "remedy", "why", "reason", "entities", "form", "format"])
-"""Values of these names may be our words, too short to be recognised by their letters."""
+"""Values of these names may be fixed words, too short to be recognised by their letters."""
 
 
 def translated(sentence: str) -> str:

@@ -147,7 +147,7 @@ class ConnectorView(GenericViewSet[Connector]):
     def _represent(self, connector: Connector) -> dict[str, Any]:
         return dict(self.get_serializer(self.get_queryset().get(pk=connector.pk)).data)
 
-    @extend_schema(parameters=[OpenApiParameter("feed", str, OpenApiParameter.QUERY, description="Those of one feed.")])
+    @extend_schema(parameters=[OpenApiParameter("feed", str, OpenApiParameter.QUERY, description="Only those of this feed.")])
     def list(self, request: Request) -> Response:
         page = self.paginate_queryset(self.get_queryset())
         return self.get_paginated_response(self.get_serializer(page, many=True).data)

@@ -45,7 +45,7 @@ def _checked(reading: Reading, feed: EngineFeed) -> Reading:
     if not reading.time:
         faults.append(Fault("/time", Message("Choose the column with the time; received is the time at which a record came.")))
     if reading.crs == UTM:
-        faults.append(Fault("/crs", Message("The coordinates look like UTM, and nothing says which zone: give the EPSG code of the zone.")))
+        faults.append(Fault("/crs", Message("The coordinates look like UTM, and the zone is not given: give its EPSG code.")))
     made = reading.feed("made")
     if made.crs is not feed.crs:
         faults.append(

@@ -161,7 +161,10 @@ def kept_secrets(kind: Kind, before: Mapping[str, Any], submitted: Mapping[str, 
     directing = [one for one in kind.fields if one.directs] or [one for one in kind.fields if one.type is not FieldType.SECRET]
     if kept and any(submitted.get(one.name, one.default) != before.get(one.name, one.default) for one in directing):
         raise Refused(
-            Fault(f"/settings/{one.name}", Message("{label}: type it in again, it would be sent elsewhere now.", label=untranslated(one.label)))
+            Fault(
+                f"/settings/{one.name}",
+                Message("{label}: enter it again, because it would now be sent to another address.", label=untranslated(one.label)),
+            )
             for one in kept
         )
     return {one.name: value for one, value in kept.items()}

@@ -44,7 +44,7 @@ class ScoresView(APIView):
         summary="Precision and recall of demo queries",
         parameters=[
             OpenApiParameter("feed", OpenApiTypes.STR, required=True),
-            OpenApiParameter("minutes", OpenApiTypes.INT, description="Back from the watermark; 30, at most 1440."),
+            OpenApiParameter("minutes", OpenApiTypes.INT, description="Back from the watermark; default 30, at most 1440."),
         ],
         responses={200: schema_of(Scores)},
     )
@@ -116,7 +116,7 @@ class SamplesView(APIView):
     """Recordings to start with, each with queries for it."""
 
     @extend_schema(
-        summary="Samples to start with",
+        summary="The included samples",
         description="`here` is false where the recording is not included: upload its `file`, then name the upload.",
         responses={200: schema_of(Samples)},
     )
@@ -124,7 +124,7 @@ class SamplesView(APIView):
         return Response({"results": [_row_of(sample.in_words()) for sample in all_samples()]})
 
     @extend_schema(
-        summary="Make a feed of a sample",
+        summary="Create a feed from a sample",
         description="A real recording is loaded as history, made minutes as if they happened now. The answer is the upload that brings the rows. "
         "`upload` is the uploaded file of a recording that is not included.",
         request=SampleSerializer,

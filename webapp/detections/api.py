@@ -119,9 +119,9 @@ FILTERS = [
     OpenApiParameter("entity", OpenApiTypes.STR, many=True, description="Answers about any of them."),
     OpenApiParameter("from", OpenApiTypes.INT64, description="Overlap with [from, to)."),
     OpenApiParameter("to", OpenApiTypes.INT64),
-    OpenApiParameter("withdrawn", OpenApiTypes.BOOL, description="true: those that later events took back, instead of those that hold."),
+    OpenApiParameter("withdrawn", OpenApiTypes.BOOL, description="true: those that later events withdrew, instead of the valid ones."),
     OpenApiParameter("order", OpenApiTypes.STR, enum=list(ORDERS)),
-    OpenApiParameter("versions", OpenApiTypes.STR, enum=["newest", "all"], description="all: also what earlier versions of an edited query gave."),
+    OpenApiParameter("versions", OpenApiTypes.STR, enum=["newest", "all"], description="all: also answers of earlier versions of an edited query."),
 ]
 
 
@@ -177,7 +177,9 @@ def changes_asked_for(request: Request) -> Changes:
     parameters = request.query_params
     after = whole(parameters.get("after"), "after")
     feed = feed_get(user=person(request), name=parameters.get("feed") or "")
-    wrong = {name: Message("Changes are followed in their order: this goes with pages by time.") for name in BY_TIME if name in parameters}
+    wrong = {
+        name: Message("Changes are returned in their order: this parameter is only for pages by time.") for name in BY_TIME if name in parameters
+    }
     if after is None or after < 0:
         wrong["after"] = Message("The number `seq` of the answer before; head.outbox_seq of the feed to begin with.")
     if wrong:
@@ -217,7 +219,7 @@ class CountsView(APIView):
     many."""
 
     @extend_schema(
-        summary="How many answers begin in each of equal buckets",
+        summary="The number of answers that begin in each of equal buckets",
         description="Exact, of any span. The buckets cover [from, to) and may reach beyond it: the answer's own `from`, `to` and `width` hold.",
         parameters=[
             OpenApiParameter("feed", OpenApiTypes.STR, required=True),
@@ -264,7 +266,7 @@ class AnswersBehindView(APIView):
     """The answers of other queries from which one was derived."""
 
     @extend_schema(
-        summary="The answers of other queries that an answer was made of", parameters=FILTERS[:1], responses={200: schema_of(AnswersBehind)}
+        summary="The answers of other queries from which an answer was derived", parameters=FILTERS[:1], responses={200: schema_of(AnswersBehind)}
     )
     def get(self, request: Request, key: str) -> Response:
         found = detection_find(user=person(request), key=bytes.fromhex(key), feed=request.query_params.get("feed"))
@@ -280,7 +282,7 @@ class ExportView(APIView):
     content_negotiation_class = FormatOfFile
 
     @extend_schema(
-        summary="Answers as a file",
+        summary="Export answers as a file",
         parameters=[*FILTERS, FORMAT],
         responses={(200, media): OpenApiTypes.BINARY for media in FORMATS.values()},
     )
@@ -299,7 +301,7 @@ class RemovedQueriesView(APIView):
     """Queries that were removed, whose answers stay."""
 
     @extend_schema(
-        summary="Removed queries with how many answers of each are stored; at most 500, the last removed first",
+        summary="Removed queries and the number of stored answers of each; at most 500, the last removed first",
         responses={200: schema_of(RemovedQueries)},
     )
     def get(self, request: Request) -> Response:

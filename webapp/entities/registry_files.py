@@ -61,7 +61,7 @@ def read_registry(data: bytes) -> list[FileEntity]:
         raise refused(Message("The file has no row."))
     names = {key for given in records.values() for key in given.attributes}
     if len(names) > COLUMNS:
-        raise refused(Message("The entities have {count:,} different attributes; at most {most} are taken.", count=len(names), most=COLUMNS))
+        raise refused(Message("The entities have {count:,} different attributes; at most {most} are accepted.", count=len(names), most=COLUMNS))
     return list(records.values())
 
 

@@ -85,7 +85,7 @@ def write_features(regions: Sequence[Exported], kind: str, *, geographic: bool) 
     if kind not in MEDIA:
         raise refuse("/format", Message("One of {known}.", known=", ".join(MEDIA)))
     if kind == "kml" and not geographic:
-        raise refuse("/format", Message("KML is for places on the earth; this feed is a plane."))
+        raise refuse("/format", Message("KML needs positions on the earth; this feed is on a plane."))
     if kind == "geojson":
         return _to_geojson(regions, geographic)
     if kind == "csv":

@@ -92,7 +92,7 @@ class EventsView(APIView):
             "feed. 202 means that the good rows are on disk; refused rows are kept as dead letters with their reason."
         ),
         parameters=[
-            OpenApiParameter("Idempotency-Key", str, OpenApiParameter.HEADER, description="A request repeated under its key appends nothing."),
+            OpenApiParameter("Idempotency-Key", str, OpenApiParameter.HEADER, description="A request that is repeated with its key appends nothing."),
         ],
         request={NDJSON: OpenApiTypes.STR, CSV: OpenApiTypes.STR, ARROW: OpenApiTypes.BINARY},
         responses={

@@ -43,7 +43,7 @@ VALUES = 1_500_000
 """Numbers and texts of all regions together: a corner has two."""
 FAR_FROM_DEGREES = 1_000
 NOT_DEGREES = Message(
-    "Its corners are not in degrees, and the file does not say in which coordinate reference system they are: "
+    "Its corners are not in degrees, and the file does not state their coordinate reference system: "
     "convert it to longitude and latitude (EPSG:4326), or put the .prj file into the archive of a Shapefile."
 )
 NAME_FIELDS = ("name", "Name", "NAME", "title", "id")

@@ -25,7 +25,7 @@ from webapp.feeds.selectors import feeds_held, vertices_held
 
 SCHEMA_FIELDS = ("name", "crs", "time", "tick", "columns", "dedupe", "lateness")
 """Settings that stored rows and answers depend on: fixed once rows have been received."""
-SCHEMA_STAYS = Message("Rows have been received already: make a new feed instead.")
+SCHEMA_STAYS = Message("Rows have been received already: create a new feed instead.")
 COLUMNS_STAY = Message("Rows have been received already: columns can be added, but not changed.")
 TOO_MANY_TAGS = Message("A region has at most {most} tags.", most=MOST_TAGS)
 PLAN_BYTES = 10_000_000

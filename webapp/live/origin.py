@@ -33,7 +33,7 @@ class SameOrigin:
     """Passes on handshakes with a token, and those whose `Origin` has the scheme, the host and the
     port that they were sent to.
 
-    Others get an `error` frame that says what is required, and are closed.
+    Others get an `error` frame that states what is required, and are closed.
     """
 
     def __init__(self, application: Any) -> None:

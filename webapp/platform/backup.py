@@ -223,10 +223,10 @@ def place(staging: Path, places: InstanceFolders) -> None:
 
 
 @contextmanager
-def staged(beside: Path) -> Iterator[Path]:
-    """A temporary folder on the file system of `beside`."""
-    beside.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".backup-", dir=beside) as name:
+def staged(target: Path) -> Iterator[Path]:
+    """A temporary folder on the file system of `target`."""
+    target.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".backup-", dir=target) as name:
         yield Path(name)
 
 

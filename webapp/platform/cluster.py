@@ -186,10 +186,10 @@ def run(*, feeds: bool, verbose: bool) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """The program."""
-    parser = argparse.ArgumentParser(prog="python -m webapp.platform.cluster", description="Runs Vedette as on several machines.")
+    parser = argparse.ArgumentParser(prog="python -m webapp.platform.cluster", description="Runs Vedette as it runs on several machines.")
     parser.add_argument("--feeds", action="store_true", help="with the demo's feeds and players")
     parser.add_argument("--verbose", action="store_true", help="also show what the processes print")
-    parser.add_argument("--join", action="store_true", help="one more Spark worker for the cluster that runs")
+    parser.add_argument("--join", action="store_true", help="add a Spark worker to the running cluster")
     options = parser.parse_args(arguments)
     if options.join:
         join(var_folder())

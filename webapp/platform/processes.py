@@ -136,8 +136,8 @@ class ProcessManager:
     # -- starting ----------------------------------------------------------------------------------
 
     def start(self, process: Process) -> None:
-        """Starts `process` and keeps it running as its `restart` says. Raises
-        ValueError for a name in use."""
+        """Starts `process` and keeps it running according to its `restart`. Raises ValueError for a
+        name in use."""
         if process.name in self._entries:
             raise ValueError(f"a process named {process.name} is running already")
         entry = _Running(process, self.log_folder / f"{process.name}.log")

@@ -234,7 +234,7 @@ class QueryView(OfFeedView):
 
     def partial_update(self, request: Request, pk: int) -> Response:
         query = self.get_editable()
-        data = self.changes(query, request, moved=Message("A query stays on its feed: register a new one there."))
+        data = self.changes(query, request, moved=Message("A query cannot move to another feed: register a new one there."))
         channels = data.pop("channels", None)
         with transaction.atomic():
             query = services.query_edit(query=query, user=person(request), **data)
@@ -250,7 +250,7 @@ class QueryView(OfFeedView):
         services.query_remove(query=self.get_editable(), user=person(request), stop_dependents=text == "true")
         return Response(status=204)
 
-    @extend_schema(summary="What a query derives from, and what derives from it", responses={200: schema_of(Derivation)})
+    @extend_schema(summary="The queries that a query derives from, and those that derive from it", responses={200: schema_of(Derivation)})
     def derivation(self, request: Request, pk: int) -> Response:
         return Response(derivation(query=self.get_object(), user=request.user))
 

@@ -279,7 +279,7 @@ def _store(made: Sequence[Planned], owner: User, feed: Feed, **common: Any) -> l
 
 
 def _link_regions(queries: Sequence[Query], feed: Feed, owner: User) -> None:
-    """The stored regions that the template uses besides the file's: the same for all."""
+    """The stored regions that the template uses in addition to the file's: the same for all."""
     named = list(names_used(feed, named_regions(queries[0].specification), user=owner))
     links: Iterator[Any] = (Query.regions.through(query_id=query.pk, region_id=region.pk) for query in queries for region in named)
     Query.regions.through.objects.bulk_create(links, batch_size=1000)

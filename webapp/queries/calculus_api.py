@@ -70,9 +70,7 @@ class GalleryView(APIView):
 
     throttle_action = "check"
 
-    @extend_schema(
-        summary="The templates, with values that suit the feed", parameters=[OpenApiParameter("feed", str)], responses={200: schema_of(Gallery)}
-    )
+    @extend_schema(summary="The templates, with values for the feed", parameters=[OpenApiParameter("feed", str)], responses={200: schema_of(Gallery)})
     def get(self, request: Request) -> Response:
         serializer = OfFeedSerializer(data=request.query_params, context={"request": request})
         serializer.is_valid(raise_exception=True)
@@ -80,7 +78,7 @@ class GalleryView(APIView):
         tags = dict(Region.objects.visible_to(person(request)).filter(feed=feed).order_by("name").values_list("name", "tags"))
         return Response({"templates": gallery(feed.engine_feed(), tags)})
 
-    @extend_schema(summary="The specification that a template means with these values", request=FilledSerializer, responses={200: schema_of(Filled)})
+    @extend_schema(summary="The specification that a template gives with these values", request=FilledSerializer, responses={200: schema_of(Filled)})
     def post(self, request: Request) -> Response:
         serializer = FilledSerializer(data=request.data, context={"request": request})
         serializer.is_valid(raise_exception=True)

@@ -48,8 +48,8 @@ class QueryProgressView(QueryView):
     throttle_action = "progress"
 
     @extend_schema(
-        summary="Which steps of a motion pattern each entity has done",
-        parameters=[OpenApiParameter("entity", str, description="this one alone")],
+        summary="The steps of a motion pattern that each entity has done",
+        parameters=[OpenApiParameter("entity", str, description="only this one")],
         responses={200: schema_of(ProgressAnswer)},
     )
     def progress(self, request: Request, pk: int) -> Response:
@@ -109,7 +109,7 @@ class QueryOccupancyView(QueryView):
 
     @extend_schema(
         operation_id="queries_occupancy_retrieve",
-        summary="The count over time: how many were in the region",
+        summary="The number of entities in the region over time",
         parameters=[OpenApiParameter("from", int), OpenApiParameter("to", int)],
         responses={200: schema_of(OccupancyCourse)},
     )

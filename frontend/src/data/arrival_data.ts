@@ -47,9 +47,9 @@ export function toDocument(entries: ArrivalEntries): Record<string, unknown> {
 }
 
 const MISSING: Record<string, string> = {
-  region: t("No region yet: draw one on the map, choose a stored one or bring a file."),
+  region: t("No region yet: draw one on the map, choose a stored one or import a file."),
   within: t("No time yet: enter how far ahead to look."),
-  over: t("No time yet: enter from how long a course and speed are taken."),
+  over: t("No time yet: enter the time over which course and speed are computed."),
   gap: t("No time yet: enter how long a report counts."),
 };
 

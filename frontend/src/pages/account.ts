@@ -167,7 +167,7 @@ body.append(
         "span",
         {},
         h("span", { class: "label" }, t("Browser notifications")),
-        h("span", { class: "hint block" }, t("For new alerts while Vedette is open but not in front.")),
+        h("span", { class: "hint block" }, t("For new alerts while Vedette is open but not in the foreground.")),
       ),
       h("span", { class: "switch" }, notify, h("span", {})),
     ),

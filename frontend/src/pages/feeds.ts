@@ -74,7 +74,7 @@ function jobCard(row: Job): HTMLElement {
       action === "stop"
         ? confirmDanger(
             t("Stop the job “{name}”?", { name: row.name }),
-            t("Its feeds are still received and stored; answers wait until it is started again."),
+            t("Rows of its feeds are still received and stored; answers wait until it is started again."),
             t("Stop job"),
           )
         : Promise.resolve(true);
@@ -455,7 +455,7 @@ async function refresh(): Promise<void> {
           h(
             "div",
             { class: "panel" },
-            empty("activity", t("No job yet"), t("The job that evaluates the queries is made with the first feed.")),
+            empty("activity", t("No job yet"), t("The job that evaluates the queries is created with the first feed.")),
           ),
         ]
       : jobs.map(jobCard)),

@@ -237,7 +237,7 @@ class QueryPage {
       regions,
       timeZone: shell.me.time_zone,
       map,
-      beside: () => this.beside(),
+      common: () => this.common(),
       onChange: () => this.edited(),
       onProposal: () => this.changed(),
     });
@@ -301,11 +301,11 @@ class QueryPage {
   /** As the form has it. */
   private written(): Record<string, unknown> {
     const document = this.editor?.specification() ?? { family: this.question.family, version: 1 };
-    return { ...document, ...this.beside() };
+    return { ...document, ...this.common() };
   }
 
   /** Fields outside the family's own editor. */
-  private beside(): Record<string, unknown> {
+  private common(): Record<string, unknown> {
     const derive = this.derive?.value() ?? null;
     return derive === null ? {} : { derive };
   }

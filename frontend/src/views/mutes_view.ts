@@ -197,7 +197,7 @@ export async function openMutes(me: Me, onDone: () => void): Promise<void> {
               "p",
               { class: "muted" },
               mayMake(me)
-                ? t("Nothing is muted. Open an alert to mute its query, its region or who is in it; plan maintenance with New mute.")
+                ? t("Nothing is muted. Open an alert to mute its query, its region or its entities; plan maintenance with New mute.")
                 : t("Nothing is muted. To mute something, you need the role analyst in a team."),
             ),
           ]

@@ -51,7 +51,7 @@ function setUpTheme(): void {
   document.getElementById("theme-toggle")?.addEventListener("click", () => setTheme(isDark() ? "light" : "dark"));
 }
 
-/** Unassigned alerts. More than a hundred are not counted: the rail says "99+". */
+/** Unassigned alerts. More than a hundred are not counted: the rail shows "99+". */
 const WAITING = "alerts/count?state=new&state=seen&state=reopened&muted=false&at_most=100";
 const COUNT_EVERY_MS = 500;
 let counting: ReturnType<typeof setTimeout> | null = null;

@@ -41,7 +41,7 @@ SPECIFICATIONS = [
 QUERIES = [RegisteredQuery(str(i), 1, check(document, FEED)) for i, document in enumerate(SPECIFICATIONS)]
 PLACES = ["batch.before_evaluate", "batch.after_evaluate", "files.before_rename", "batch.after_snapshot", "store.lost", "store.unknown"]
 PLACES += ["batch.after_commit", "join.before_register", "join.before_commit"]
-BESIDE = ThreadPoolExecutor(4)
+STORING = ThreadPoolExecutor(4)
 
 
 class Crash(Exception):
@@ -169,7 +169,7 @@ class Life:
             raise Crash(place)
 
     def begin(self) -> FeedProcessor:
-        options: dict[str, Any] = {"storing": BESIDE, "batch_rows": 8} if self.is_concurrent else {}
+        options: dict[str, Any] = {"storing": STORING, "batch_rows": 8} if self.is_concurrent else {}
         return FeedProcessor(FEED, self.log, self.store, Snapshots(files_of(self.folder / "state")), partitions=2, **options)
 
     def grow(self, count: int) -> None:
@@ -328,9 +328,9 @@ def stored_parts(life: Life) -> list[int]:
     return [rows for rows in parts if rows]
 
 
-@pytest.mark.parametrize("beside", [False, True])
-def test_a_batch_that_takes_too_long_to_store_goes_on_in_smaller_parts_that_grow_again(calm: Life, beside: bool) -> None:
-    calm.is_concurrent = beside
+@pytest.mark.parametrize("is_concurrent", [False, True])
+def test_a_batch_that_takes_too_long_to_store_goes_on_in_smaller_parts_that_grow_again(calm: Life, is_concurrent: bool) -> None:
+    calm.is_concurrent = is_concurrent
     calm.job = calm.begin()
     calm.job.batch_rows = 400
     calm.grow(400)

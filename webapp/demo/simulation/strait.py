@@ -316,17 +316,17 @@ MEETING_EVERY_MS = 1_500_000
 def _meeting(one: str, other: str) -> Iterator[Vessel]:
     """Two that leave a port, stay side by side at sea for some minutes, and go home."""
     port, meeting, speed = _metres(PORTS["Port of Dunmark"]), _metres((2.15, 51.098)), 20 * KNOT
-    journeys, beside = [], []
+    journeys, meetings = [], []
     for aside, out, back in ((0, 60_000, 1_020_000), (150, 120_000, 1_080_000)):
         journey = Journey((port[0] + aside, port[1]))
         journey.wait(out)
         journey.go((meeting[0] + aside, meeting[1]), speed)
-        beside.append((journey.now, back))
+        meetings.append((journey.now, back))
         journey.wait(back - journey.now)
         journey.close(speed)
         journey.wait(MEETING_EVERY_MS - journey.now)
         journeys.append(journey)
-    met = TruthEvent("rendezvous", (one, other), None, max(first for first, _ in beside), min(last for _, last in beside))
+    met = TruthEvent("rendezvous", (one, other), None, max(first for first, _ in meetings), min(last for _, last in meetings))
     yield Vessel(one, "other", journeys[0], (met,))
     yield Vessel(other, "other", journeys[1])
 

@@ -143,7 +143,7 @@ class UploadView(OwnedView):
         record("upload.create", upload, file=upload.name, bytes=upload.size)
         return Response(status=201, headers={**TUS, "Location": f"/api/v1/uploads/{upload.pk}/"})
 
-    @extend_schema(summary="What the server takes (tus)", request=None, responses={204: None})
+    @extend_schema(summary="The server's capabilities (tus)", request=None, responses={204: None})
     def offered(self, request: Request) -> Response:
         return Response(status=204, headers=OFFERED)
 
@@ -159,7 +159,7 @@ class UploadView(OwnedView):
         return Response(self.get_serializer(upload).data, headers=headers)
 
     @extend_schema(
-        summary="The next bytes of a file (tus)",
+        summary="Send the next bytes of a file (tus: core protocol)",
         parameters=[TUS_VERSION, OpenApiParameter("Upload-Offset", int, OpenApiParameter.HEADER, required=True)],
         request={"application/offset+octet-stream": OpenApiTypes.BINARY},
         responses={204: None},
@@ -181,14 +181,14 @@ class UploadView(OwnedView):
             return _answer(409, [Fault("", message_of(error))])
         return Response(status=204, headers={**TUS, "Upload-Offset": str(there)})
 
-    @extend_schema(summary="Forget a file (tus: termination)", responses={204: None})
+    @extend_schema(summary="Delete an uploaded file (tus: termination)", responses={204: None})
     def destroy(self, request: Request, pk: str) -> Response:
         store.upload_delete(upload=self.get_editable())
         return Response(status=204, headers=TUS)
 
     @extend_schema(
-        summary="What a file holds",
-        description="How the file is probably meant, beside a sample of its rows. What `reading` says is taken as it is said, the rest is guessed; "
+        summary="The content of an uploaded file",
+        description="The probable reading of the file, with a sample of its rows. The keys in `reading` are used as given, the others are guessed; "
         "for the feed `into`, as the files before it were read.",
         request={JSON: UploadReadingSerializer},
         responses={200: schema_of(Inspection)},
@@ -206,7 +206,7 @@ class UploadView(OwnedView):
                 [fault if fault.pointer in ("/file", "/into") else Fault(f"/reading{fault.pointer}", fault.message) for fault in refused.faults]
             ) from None
 
-    @extend_schema(summary="Make a feed of a file", request={JSON: LoadSerializer}, responses={201: UploadSerializer})
+    @extend_schema(summary="Create a feed from a file", request={JSON: LoadSerializer}, responses={201: UploadSerializer})
     def load(self, request: Request, pk: str) -> Response:
         upload = self.get_editable()
         serializer = LoadSerializer(data=request.data)

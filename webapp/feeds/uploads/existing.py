@@ -131,7 +131,9 @@ def check_into(feed: Feed, upload: Upload, reading: Reading) -> None:
     if faults:
         raise Refused(faults)
     if feed.uploads.filter(state__in=UNFINISHED).exclude(pk=upload.pk).exists():
-        raise InUse([Fault("", Message("Another file is on its way into this feed: its rows would make those of this one late. Wait for it."))])
+        raise InUse(
+            [Fault("", Message("Another file is being loaded into this feed: its rows would make those of this file late. Wait until it is loaded."))]
+        )
     if upload.position:
         raise refuse("/file", Message("A part of this file is in the feed already: upload it again to load the rest."))
 

@@ -140,7 +140,7 @@ class Loading:
             yield from self._read()
         elif not self.spool.exists():
             # Backups contain no uploaded files.
-            raise refuse("/file", Message("The file is not on this server any more: upload it again. What was loaded of it is in the feed."))
+            raise refuse("/file", Message("The file is no longer on this server: upload it again. The rows already loaded are in the feed."))
         yield from self._send()
         self._note(state=UploadState.DONE)
         shutil.rmtree(folder_of(self.upload), ignore_errors=True)
@@ -183,7 +183,10 @@ class Loading:
                 yield 0.0
             if not rows and late:
                 raise refuse(
-                    "/file", Message("All rows of the file are older than what the feed has: it only goes forward in time. Make a new feed of it.")
+                    "/file",
+                    Message(
+                        "All rows of the file are older than the feed's newest rows: its time only moves forward. Create a new feed from the file."
+                    ),
                 )
             if not rows:
                 raise refuse(

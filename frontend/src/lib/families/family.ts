@@ -37,7 +37,7 @@ export interface Variant {
   readonly title: string;
   readonly icon: string;
   readonly text: string;
-  /** The initial document, besides family and version. */
+  /** The initial document, without family and version. */
   readonly begin: (feed: Feed) => Record<string, unknown>;
 }
 
@@ -92,4 +92,4 @@ export function distance(name: string): MeasureOf {
 export const ABOUT_ONE = t("entity is the one it is about");
 /** The maximum number of entities of an answer. */
 const MOST_ENTITIES = 32;
-export const ABOUT_SEVERAL = t("entity, entity2, … up to entity{MOSTENTITIES} are those it is about", { MOSTENTITIES: MOST_ENTITIES });
+export const ABOUT_SEVERAL = t("entity, entity2, … up to entity{MOSTENTITIES} are the entities of the answer", { MOSTENTITIES: MOST_ENTITIES });

@@ -58,7 +58,7 @@ export interface EditorContext {
    * The page's addition to the editor's document: answers of other queries as events. An editor
    * that tries the query sends it too.
    */
-  readonly beside: () => Record<string, unknown>;
+  readonly common: () => Record<string, unknown>;
   /**
    * To be called after each change of the document; the page then checks it and shows the sentence.
    */

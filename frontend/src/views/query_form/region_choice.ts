@@ -203,7 +203,7 @@ export class RegionChoice {
         {},
         this.options.context.regions.length === 0
           ? t("Draw it on the map, or bring a file.")
-          : t("Click one on the map, draw one, choose one by name, or bring a file."),
+          : t("Click a region on the map, draw one, choose one by name, or import a file."),
       ),
     );
   }

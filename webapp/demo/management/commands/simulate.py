@@ -48,12 +48,12 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("worlds", nargs="+", choices=sorted(WORLDS), metavar="world")
         parser.add_argument("--seed", type=int, default=1)
-        parser.add_argument("--rate", type=float, default=1.0, help="how many times faster than in life things move")
-        parser.add_argument("--feed", help="the feed to send to, of a single world (default: the world's name)")
-        parser.add_argument("--url", default=None, help="the server (default: the one of this machine)")
-        parser.add_argument("--token", default=os.environ.get("VEDETTE_TOKEN"), help="default: VEDETTE_TOKEN, else the one that demo_seed kept")
-        parser.add_argument("--seconds", type=float, help="stop after so long")
-        parser.add_argument("--truth", type=Path, help="write what will truly happen in the coming hour of a single world to this JSON file")
+        parser.add_argument("--rate", type=float, default=1.0, help="how many times faster than real time things move")
+        parser.add_argument("--feed", help="the feed to send to, for a single world (default: the world's name)")
+        parser.add_argument("--url", default=None, help="the server (default: the one on this machine)")
+        parser.add_argument("--token", default=os.environ.get("VEDETTE_TOKEN"), help="default: VEDETTE_TOKEN, else the one that demo_seed stored")
+        parser.add_argument("--seconds", type=float, help="maximum duration")
+        parser.add_argument("--truth", type=Path, help="write the ground truth of the next hour of a single world to this JSON file")
 
     def handle(self, *args: Any, **options: Any) -> None:
         # Without this handler Python would end in the middle of a request with a traceback.

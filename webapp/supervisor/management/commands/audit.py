@@ -12,7 +12,7 @@ from webapp.supervisor.audit import feed_audit
 
 
 class Command(BaseCommand):
-    help = "Evaluates a feed's whole log again and compares detections, alerts, counters and outbox; ends with 1 when anything differs."
+    help = "Evaluates a feed's whole log again and compares detections, alerts, counters and outbox; exits with 1 if anything differs."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("feed", nargs="+", help="name of a feed")

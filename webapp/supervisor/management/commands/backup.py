@@ -29,7 +29,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", type=Path, help="the file to write, e.g. vedette.tar")
-        parser.add_argument("--replace", action="store_true", help="replace a file of this name, once the new backup is whole")
+        parser.add_argument("--replace", action="store_true", help="replace a file of this name once the new backup is complete")
 
     def handle(self, *args: Any, **options: Any) -> None:
         target = options["file"].resolve()

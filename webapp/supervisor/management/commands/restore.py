@@ -26,7 +26,7 @@ class Command(BaseCommand):
     requires_migrations_checks = False
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("file", type=Path, help="a file that `manage.py backup` wrote")
+        parser.add_argument("file", type=Path, help="a file written by `manage.py backup`")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if is_shared():

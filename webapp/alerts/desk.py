@@ -133,7 +133,7 @@ def _cursor(text: str | None, order: Order) -> list[int] | None:
     try:
         parts = [whole(part, "cursor") for part in text.split(".")]
     except ValidationError as error:
-        raise ValidationError({"cursor": Message("Take it from `next` of the page before.")}) from error
+        raise ValidationError({"cursor": Message("Use `next` of the previous page.")}) from error
     keys = [part for part in parts if part is not None]
     if len(keys) != len(parts) or len(keys) != (1 if order.column is None else 2):
         raise ValidationError({"cursor": Message("Use `next` of the previous page, with the same order.")})

@@ -36,7 +36,7 @@ class NewestFirst(CursorPagination):
             try:
                 whole(str(cursor.position), "cursor")
             except ValidationError as error:
-                raise ValidationError({"cursor": Message("Take it from `next` of the page before.")}) from error
+                raise ValidationError({"cursor": Message("Use `next` of the previous page.")}) from error
         return cursor
 
 

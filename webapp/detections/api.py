@@ -36,7 +36,7 @@ ORDERS = {"-start": ("-begun", "-key"), "start": ("begun", "key")}
 
 class DetectionPages:
     """By time: newest first, or oldest first with `order=start`. A cursor is the (start, key) of
-    the last answer of the page before.
+    the last answer of the previous page.
 
     DRF's cursor counts within answers of one start, which may be many, and repeats some
     when others come between.
@@ -76,7 +76,7 @@ def _beyond(cursor: str, *, ascending: bool) -> Q:
         if not -(2**63) <= start < 2**63:
             raise ValueError(cursor)
     except ValueError as error:
-        raise ValidationError({"cursor": Message("Take it from `next` of the page before.")}) from error
+        raise ValidationError({"cursor": Message("Use `next` of the previous page.")}) from error
     # PostgreSQL begins to read an index at the first condition, not at an alternative.
     if ascending:
         return Q(start__gte=start) & (Q(start__gt=start) | Q(key__gt=key))

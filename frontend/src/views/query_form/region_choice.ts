@@ -202,7 +202,7 @@ export class RegionChoice {
         "span",
         {},
         this.options.context.regions.length === 0
-          ? t("Draw it on the map, or bring a file.")
+          ? t("Draw it on the map, or import a file.")
           : t("Click a region on the map, draw one, choose one by name, or import a file."),
       ),
     );

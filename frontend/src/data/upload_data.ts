@@ -180,7 +180,9 @@ export function differences(
   if (!into.wall_clock && first !== null && from !== null && to !== null && from < first)
     sentences.push(
       to < first
-        ? t("The sample is older than the feed: rows before {first} are left out. Create a new feed for older files.", { first: clock(first) })
+        ? t("The sample is older than the feed: rows before {first} are left out. Create a new feed for older files.", {
+            first: clock(first),
+          })
         : t("Rows before {first} are left out: the feed's clock has passed them.", { first: clock(first) }),
     );
   if (!into.wall_clock && first !== null && from !== null && into.ahead !== null && from > first + into.ahead)

@@ -69,7 +69,9 @@ async function faultsOf(response: Response): Promise<Fault[]> {
       pointer: "",
       message:
         known[response.status] ??
-        t("The server answered with the status {status}. Try again; if this persists, inform an administrator.", { status: response.status }),
+        t("The server answered with the status {status}. Try again; if this persists, inform an administrator.", {
+          status: response.status,
+        }),
     },
   ];
 }

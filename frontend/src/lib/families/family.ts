@@ -92,4 +92,6 @@ export function distance(name: string): MeasureOf {
 export const ABOUT_ONE = t("entity is the one it is about");
 /** The maximum number of entities of an answer. */
 const MOST_ENTITIES = 32;
-export const ABOUT_SEVERAL = t("entity, entity2, … up to entity{MOSTENTITIES} are the entities of the answer", { MOSTENTITIES: MOST_ENTITIES });
+export const ABOUT_SEVERAL = t("entity, entity2, … up to entity{MOSTENTITIES} are the entities of the answer", {
+  MOSTENTITIES: MOST_ENTITIES,
+});

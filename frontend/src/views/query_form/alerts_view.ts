@@ -169,8 +169,7 @@ export class AlertsView {
   private channelText(channel: Channel, isOn: boolean): string {
     const isGrave = SEVERITIES.indexOf(this.severity) >= SEVERITIES.indexOf(channel.min_severity);
     if (!channel.enabled) return t("It is switched off.");
-    if (isOn && !isGrave)
-      return t("Gets only {value} alerts and above.", { value: SEVERITY_NAMES[channel.min_severity].toLowerCase() });
+    if (isOn && !isGrave) return t("Gets only {value} alerts and above.", { value: SEVERITY_NAMES[channel.min_severity].toLowerCase() });
     if (channel.all_queries) return t("Gets the alerts of every query.");
     return channel.editable
       ? isOn

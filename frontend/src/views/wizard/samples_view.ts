@@ -39,7 +39,7 @@ function absentSamples(found: readonly Sample[], team: string | null): HTMLEleme
     h(
       "p",
       { class: "muted" },
-      t("Choose the file that you downloaded from its source: it becomes a feed with these queries. Or put it into the folder VEDETTE_DATA."),
+      t("Choose the file that you downloaded: it becomes a feed with these queries. Or put it into the folder VEDETTE_DATA."),
     ),
     h("ul", { class: "samples" }, ...found.map((sample) => card(sample, ...fileChoice(sample, team)))),
   );

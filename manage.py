@@ -7,7 +7,7 @@ import signal
 import sys
 
 NOT_MIGRATED = ("42P01", "42703")
-"""What PostgreSQL says of a table or a column that is not there."""
+"""PostgreSQL's error codes for a table or a column that does not exist."""
 OURS = ("engine", "webapp", "bench", "tests", "fixtures")
 NO_CONNECTION = "connection to server"
 """How libpq begins when PostgreSQL cannot be reached."""

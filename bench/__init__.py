@@ -4,13 +4,13 @@ A module named in `MODULES` has
 
     def rows(size: Size) -> Iterator[Row]         its measurements, in the order of the table
     def spark_rows(size: Size) -> Iterator[Row]   optional: not with `--quick`, `--no-spark`
-    FIGURES: dict[str, Figure]                    optional: the plots whose points some rows are
+    FIGURES: dict[str, Figure] optional: the plots to which rows belong
 
-and adds itself by one line below. Promises of every row:
+and adds itself by one line below. Guarantees for every row:
 - `compared` has found the answers of all methods equal before any of them is timed;
 - a baseline is compiled or vectorised as well as its idea allows;
-- `Layer` says what the time holds; rows of different layers never form a ratio;
-- ratios are of one run: methods take turns, medians count.
+- `Layer` defines what a time includes; rows of different layers never form a ratio;
+- ratios are of one run: methods alternate, and medians are used.
 
 `Size.QUICK` is a smoke run: the same code, the same comparisons, inputs that take a second or
 two for the whole module.
@@ -38,7 +38,7 @@ MODULES: dict[str, str] = {
     "scale": "bench.scale",
     "spread": "bench.spread",
 }
-"""Family -> module, imported when it is asked for."""
+"""Family -> module, imported when it is needed."""
 
 
 class Size(Enum):
@@ -60,9 +60,9 @@ class Row:
     """One workload: our value, those of the baselines in the same unit, and our targets.
 
     `less_is_better`: times and bytes; else rates. A baseline's ratio is how many times
-    better we are. `at_least`: the ratio promised against a baseline; `limit`: the worst
-    value of ours that is still as promised. A row is a point at `x` of the plot `figure`;
-    rows of one `series` are joined.
+    better we are. `at_least`: the target ratio against a baseline; `limit`: our worst value that
+    still meets the target. A row is a point at `x` of the plot `figure`; rows of one `series` are
+    joined.
     """
 
     workload: str
@@ -109,8 +109,8 @@ class Figure:
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds of one method, medians: processor time of the thread, of all threads, and
-    by the clock on the wall."""
+    """Seconds of one method, medians: processor time of the thread, of all threads, and wall-clock
+    time."""
 
     thread: float
     processor: float

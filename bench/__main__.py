@@ -3,8 +3,8 @@ FOLDER] [--spark | --no-spark]`.
 
 Prints a table, writes one JSON file a family (default `bench/results/`, not committed) and,
 with `--plots`, the figures as SVG and PNG. `--quick` leaves the rows out that start Spark
-unless `--spark` asks for them. A family that breaks off, as when the answers of two methods
-differ, is reported and keeps the rows it had; the others continue, and the run fails. A missed
+unless `--spark` asks for them. A family that fails, for example because the answers of two methods
+differ, is reported and keeps its rows so far; the others continue, and the run fails. A missed
 target is shown, not failed.
 """
 
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _with_targets(module: ModuleType, size: Size, *, spark: bool) -> tuple[list[Row], bool]:
-    """A family's rows, each printed once it is measured; whether they are all."""
+    """A family's rows, each printed once it is measured; returns whether they are complete."""
     rows = []
     try:
         for row in _measured(module, size, spark=spark):
@@ -83,12 +83,12 @@ def _measured(module: ModuleType, size: Size, *, spark: bool) -> Iterator[Row]:
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="small inputs: does everything still run and agree?")
+    parser.add_argument("--quick", action="store_true", help="small inputs: checks that everything runs and agrees")
     parser.add_argument("families", nargs="*", type=_family, help=f"what is measured; none: all of {', '.join(MODULES)}")
     parser.add_argument("--only", type=_families, default=[], help="the same, separated by commas")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the JSON files")
     parser.add_argument("--plots", type=Path, help="folder for the figures")
-    parser.add_argument("--spark", action=argparse.BooleanOptionalAction, help="with the rows that start Spark: as a rule, but with --quick")
+    parser.add_argument("--spark", action=argparse.BooleanOptionalAction, help="with the rows that start Spark (default: yes, no with --quick)")
     options = parser.parse_args(arguments)
     options.only = [*options.families, *options.only] or list(MODULES)
     return options

@@ -1,13 +1,13 @@
-"""Processor time a million rows of `backtest --runtime spark` beside that of a running job, over
-the same rows and queries.
+"""Processor time a million rows of `backtest --runtime spark` compared with that of a running job,
+over the same rows and queries.
 
     python -m bench.backtest_cost --data ../shared/data [beijing northsea] [--times 6]
         [--partitions 2]
 
 A recording with 200 queries, several times one after the other. The command runs over a third of
-the rows and over all of them: what it spends on the other two thirds is what counts, without the
-start of Spark. A job does the same two thirds from its log; what ingest spends on checking the rows
-and appending them to the log is measured too, since the command does that itself.
+the rows and over all of them: only the cost of the other two thirds counts, without the start of
+Spark. A job does the same two thirds from its log; the cost of ingest for checking the rows and
+appending them to the log is measured too, because the command does this itself.
 """
 
 from __future__ import annotations

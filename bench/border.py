@@ -1,10 +1,10 @@
-"""BMQ-Processor and RTMQ beside baselines: figures 10 to 19 of [BMQ], and our own targets.
+"""BMQ-Processor and RTMQ compared with baselines: figures 10 to 19 of [BMQ], and our own targets.
 
 Processor times of one thread in nanoseconds a tuple. Kernel rows measure the index alone,
-engine rows the whole way from Arrow rows to answer rows. Baselines (`border_baselines.py`):
-DiffRMQ over cells (CEI, CES), the paper's own walk, a compiled loop over all queries, and
-shapely's STRtree in bulk. Those that are too slow for all the moves run on a sample of them,
-compared with ours on the same sample.
+engine rows everything from Arrow rows to answer rows. Baselines (`border_baselines.py`): DiffRMQ
+over cells (CEI, CES), the paper's own walk, a compiled loop over all queries, and shapely's STRtree
+in bulk. Those that are too slow for all the moves run on a sample of them, compared with ours on
+the same sample.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ BATCH = 20_000
 Answers = np.ndarray | list[tuple[int, tuple[np.ndarray, ...]]]
 """Rows (row, query, code), or for each batch its first row and either such columns or how many
 answers there are up to each row and the answers, query k as k when it is entered and ~k when it is
-left: as the method gives them, put in form outside the clock."""
+left: as the method gives them, put converted outside the measured time."""
 
 FIGURES = {
     "10": Figure("[BMQ] fig. 10: number of queries (1-D, W = 0.1 %, FL = 0.01 %)", "queries", log_x=True),
@@ -71,7 +71,7 @@ def rows(size: Size) -> Iterator[Row]:
 
 
 def spark_rows(size: Size) -> Iterator[Row]:
-    """The same in a Spark job without a store; beside it an operator that does nothing."""
+    """The same in a Spark job without a store, compared with an operator that does nothing."""
     from bench.spark_overhead import BATCH_ROWS
     from bench.spark_overhead import measured as delivered
 

@@ -145,8 +145,8 @@ class RegionSegments:
         self.bounds, self.owners = np.stack(self.bound), np.stack(self.owner)
 
     def prepared(self, before: np.ndarray, after: np.ndarray, stream: np.ndarray) -> Callable[[], Answers]:
-        """A run over the moves. The stream table keeps each stream's node; it is
-        filled before the clock starts."""
+        """A run over the moves. The stream table keeps each stream's node; it is filled before the
+        measurement starts."""
         at = np.stack([np.searchsorted(self.bound[j], before[:, j], side="right") for j in range(self.d)], axis=1)
         nodes = np.zeros((int(stream.max()) + 1, self.d), np.int64)
         firsts = np.unique(stream, return_index=True)

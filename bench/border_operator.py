@@ -63,12 +63,14 @@ def _evaluator(batches: list[Any], queries: list[Any]) -> Row:
     return Row(f"evaluator, {len(queries)} regions", Layer.ENGINE, sorted(rates)[1], "rows/s", less_is_better=False, facts={"answers": answer_count})
 
 
-# -- beside shapely's tree -------------------------------------------------------------------------
+# -- compared with shapely's tree
+# -------------------------------------------------------------------------
 
 
 def _beside_tree(quick: bool) -> Row:
-    """1,000 rectangles: the operator beside a vectorised program over shapely's STRtree. Both get
-    batches of Arrow rows, keep each entity's last position, and find who enters or leaves."""
+    """1,000 rectangles: the operator compared with a vectorised program over shapely's STRtree.
+    Both get batches of Arrow rows, keep each entity's last position, and find who enters or
+    leaves."""
     queries, count = rectangles(), 30_000 if quick else 1_000_000
     with TemporaryDirectory() as folder:
         log = EventLog(Path(folder), FEED.name)

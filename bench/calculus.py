@@ -1,11 +1,11 @@
-"""Event calculus: recognition time of a window, the whole command, windows and entities as
-in the paper's experiments.
+"""Event calculus: recognition time of a window, the whole command, windows and entities as in the
+paper's experiments.
 
-Rows over recordings need them: `VEDETTE_DATA` names their folder (default: `shared/data` beside the
-project); without them only the made fleet is measured. RTEC's times are those recorded with the
-recordings (SWI-Prolog 9.0.4, one thread, processor time of recognition without loading): another
-machine's. Where `RTEC_HOME` names a copy of RTEC and `swipl` is on the path, its own CAVIAR example
-runs beside ours, too (`bench.rtec`): both answers are compared before a time is shown.
+Rows over recordings need them: `VEDETTE_DATA` names their folder (default: `shared/data` next to
+the project); without them only the generated fleet is measured. RTEC's times are those recorded
+with the recordings (SWI-Prolog 9.0.4, one thread, processor time of recognition without loading):
+from another machine. Where `RTEC_HOME` names a copy of RTEC and `swipl` is on the path, its own
+CAVIAR example is measured too (`bench.rtec`): both answers are compared before a time is shown.
 
 References: [dRTEC] 4, figures 3 and 4.
 """
@@ -66,8 +66,8 @@ def spark_rows(size: Size) -> Iterator[Row]:
     """CAVIAR enlarged, 20 entities, through a streaming job of Spark's without its store: on the
     driver and on executors, with one and two cores.
 
-    Two queries where there are two cores. Over two executors a program is cut into its two stages
-    (decision 11), but for the second one, which is RTEC's first version.
+    Two queries where there are two cores. Over two executors a program is divided into its two
+    stages (decision 11), but for the second one, which is RTEC's first version.
     """
     if not (DATA / "caviar" / "sde.csv.gz").exists():
         return
@@ -179,26 +179,26 @@ def _caviar(size: Size) -> Iterator[Row]:
     for window, step in ((100_000, 100_000), (10_000, 10_000), (110_000, 10_000)):
         document = _document("caviar", "rtec_2025", window=window, step=step)
         run = Recognition(document, feed, _activities())
-        beside = _Beside(document, feed) if size is Size.FULL else None
+        rtec_runs = _InstalledRtec(document, feed) if size is Size.FULL else None
         rounds = []
-        for _ in range(beside.rounds if beside else 1):
+        for _ in range(rtec_runs.rounds if rtec_runs else 1):
             rounds.append(run.window_ms(2 if size is Size.QUICK else 25))
-            if beside:
-                beside.once()
+            if rtec_runs:
+                rtec_runs.once()
         times = [statistics.median(taken) for taken in zip(*rounds, strict=True)]
         yield Row(
             f"CAVIAR, window {window // 1000} s, step {step // 1000} s", Layer.ENGINE, statistics.mean(times), "ms/window",
-            {"RTEC (recorded)": _recorded("caviar")["caviar_original_40ms", window, step]} | (beside.times if beside else {}),
+            {"RTEC (recorded)": _recorded("caviar")["caviar_original_40ms", window, step]} | (rtec_runs.times if rtec_runs else {}),
             {"RTEC (recorded)": 40.0} if window == step == 100_000 else {},
-            facts={"windows": len(times), "worst ms": max(times), "changes": run.answers} | (beside.notes if beside else {}),
+            facts={"windows": len(times), "worst ms": max(times), "changes": run.answers} | (rtec_runs.notes if rtec_runs else {}),
         )  # fmt: skip
         if size is Size.QUICK:
             return
 
 
-class _Beside:
-    """RTEC over the windows of a document, taking turns with ours; nothing where it is not here.
-    `notes` says why if it should be.
+class _InstalledRtec:
+    """RTEC over the windows of a document, alternating with ours; nothing where it is not
+    installed. `notes` gives the reason if it should be.
 
     Answers are compared before a time is kept; raises AssertionError where they differ.
     """
@@ -226,7 +226,7 @@ class _Beside:
 
     @property
     def times(self) -> dict[str, float]:
-        """Milliseconds a window, the median of the turns."""
+        """Milliseconds a window, the median of the rounds."""
         return {name: statistics.median(taken) for name, taken in self._taken.items()}
 
     @cached_property
@@ -253,8 +253,8 @@ def _command(size: Size) -> Row:
 
 
 def _enlarged(size: Size) -> Iterator[Row]:
-    """The paper's stress stream: each frame 40 times, tick 1; with 20 entities a second cast plays
-    half the recording later."""
+    """The paper's stress stream: each frame 40 times, tick 1; with 20 entities a second copy starts
+    half a recording later."""
     windows = (10, 110) if size is Size.QUICK else (10, 30, 50, 70, 90, 110)
     feed = Feed.from_json(_feed("caviar") | {"tick": 1})
     longest: dict[int, float] = {}
@@ -275,8 +275,8 @@ def _enlarged(size: Size) -> Iterator[Row]:
 
 
 def caviar_crowd(casts: int, until: int) -> tuple[Feed, dict[str, Any], pa.Table]:
-    """RTEC's CAVIAR text over this many casts at once; each plays the recording from another moment
-    on; windows of 30 s every 5 s."""
+    """RTEC's CAVIAR text over this many copies at once; each starts the recording at another
+    moment; windows of 30 s every 5 s."""
     table, every = _read_activities(), 1_006_840 // 40 // casts * 40
     parts = []
     for cast in range(casts):
@@ -315,13 +315,13 @@ grounding(near(V1, V2)=true) :- V1 @< V2.
 holdsFor(together(V1, V2)=true, I) :-
     holdsFor(near(V1, V2)=true, In), holdsFor(lowSpeed(V1)=true, I1), holdsFor(lowSpeed(V2)=true, I2), intersect_all([In, I1, I2], I).
 """
-"""Two slow vessels within a kilometre, so that there are pairs to look for."""
+"""Two slow vessels within a kilometre, so that there are pairs to find."""
 VESSELS = 6_425
 
 
 def _maritime(size: Size) -> Iterator[Row]:
-    """dRTEC's events for a made fleet as large as the paper's, 285,000 SDEs a day,
-    and pairs from positions."""
+    """dRTEC's events for a generated fleet as large as the paper's, 285,000 SDEs a day, and pairs
+    from positions."""
     hours, vessels = ((1, 2), 600) if size is Size.QUICK else ((1, 2, 4, 8, 16, 24), VESSELS)
     document = _document("maritime", "aminess_rtec_2025")
     document["program"] += NEAR
@@ -343,7 +343,7 @@ def _maritime(size: Size) -> Iterator[Row]:
 
 
 def fleet(vessels: int, hours: int, feed: Feed, seed: int = 4) -> pa.Table:
-    """A made day: each critical point brings its coord and velocity, as in the paper; 44.4 rows a
+    """A generated day: each critical point has its coord and velocity, as in the paper; 44.4 rows a
     vessel in 24 h. Seeded, in order of time."""
     chance = np.random.default_rng(seed)
     n = int(vessels * 44.36 * hours / 24 / 3)

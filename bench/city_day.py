@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 BEGIN = 1_763_700_000_000
 HOUR, CHUNK = 3_600_000, 300_000
 REPORT_S = 20
-"""How often a build that is under way says how far it is."""
+"""How often a running build reports its progress."""
 
 
 @dataclass(frozen=True)
 class Day:
-    """What there is, of times `[begin, end]`."""
+    """The existing data, of times `[begin, end]`."""
 
     begin: int
     end: int
@@ -36,7 +36,7 @@ class Day:
 
 
 def city_day(folder: Path, hours: float, password: str) -> Day:
-    """The feed `city` with `hours` of history, made as far as it is missing. Django is set up;
+    """The feed `city` with `hours` of history; missing parts are generated. Django is set up;
     `folder` keeps the processor's state."""
     from django.conf import settings
 
@@ -48,7 +48,7 @@ def city_day(folder: Path, hours: float, password: str) -> Day:
     feed = seed_feed("city", seed_users(password, password + "!"))
     feed_head_ensure(feed)
     log = EventLog(settings.EVENT_LOG_ROOT, feed.name)
-    # Beside the evaluation: that leaves one of two cores free.
+    # In parallel with the evaluation, which leaves one of two cores free.
     reports = get_context("spawn").Process(target=_report, args=(log.folder, BEGIN + round(hours * HOUR)))
     reports.start()
     _evaluate(log, feed, folder, reports)

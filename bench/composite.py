@@ -55,13 +55,13 @@ if TYPE_CHECKING:
 _ROOM = 1_000_000
 SPARK_SECONDS, SPARK_CORES = 60, 2
 FEW, MANY, FAST = 500, 30_000, 100_000
-"""Queries, and events a second: of [RFID] 4, and the most that it speaks of."""
+"""Queries, and events a second: of [RFID] 4, and the greatest that it mentions."""
 PROMISED = {3: 10.0, 5: 40.0}
 """By the level of the trees, for MANY queries and FAST events."""
 
 
 def _figures() -> Iterator[tuple[str, Figure]]:
-    """Those of [RFID] 4, whose pictures are lost, with the axes that its text tells; accessed
+    """Those of [RFID] 4, whose pictures are lost, with the axes that its text names; accessed
     queries and operations for each of its parameters."""
     complexity, many = f"N = {FEW}, P = {FAST // 1000}K", f"N = {MANY:,}, C = 3"
     for number, fixed, label in (("9", complexity, "tree level C"), ("11", "C = 3, P = 100K", "queries N"), ("12", many, "events a second P")):
@@ -72,7 +72,7 @@ def _figures() -> Iterator[tuple[str, Figure]]:
 
 
 def _accessed(figure: str) -> str:
-    """The figure of accessed queries beside that of times."""
+    """The figure of accessed queries next to that of times."""
     return "10" if figure == "9" else f"{figure}-accessed"
 
 
@@ -159,14 +159,14 @@ def measured(case: Case, count: int) -> Iterator[Row]:
             (f"{figure}-operations", "operations", facts["operations"], facts["does operations"]),
         )
         for name, unit, value, other in plotted:
-            beside, series = {"every leaf": other}, f"{case.cells.name} cells"
-            yield Row(f"fig. {name}: {case.title}", Layer.KERNEL, value, unit, beside, figure=name, x=x, series=series)
+            baselines, series = {"every leaf": other}, f"{case.cells.name} cells"
+            yield Row(f"fig. {name}: {case.title}", Layer.KERNEL, value, unit, baselines, figure=name, x=x, series=series)
     yield Row(case.title, Layer.ENGINE, count / engine_seconds(stream, given), "events/s", less_is_better=False)
 
 
 def spark_rows(size: Size) -> Iterator[Row]:
-    """Whether a job keeps up with 40,000 events a second: the log is read as fast as it can be, so
-    its rate is to be above that of the events."""
+    """Whether a job keeps up with 40,000 events a second: the log is read as fast as possible, so
+    its rate has to be above that of the events."""
     quick = size is Size.QUICK
     queries, rate = (FEW, 4_000) if quick else (MANY, 40_000)
     less = SPARK_SECONDS // 3
@@ -216,8 +216,8 @@ def in_form(asserted: Ints) -> Ints:
 
 
 def engine_seconds(stream: Stream, given: pa.RecordBatch) -> float:
-    """Arrow rows through the operator; the first batch, in which kernels and cells get warm, is
-    left out and made up for."""
+    """Arrow rows through the operator; the first batch, in which kernels and cells are warmed up,
+    is left out and replaced."""
     took = [seconds for _, seconds in stepped(stream.index, given)]
     return sum(took) if len(took) == 1 else sum(took[1:]) * len(took) / (len(took) - 1)
 

@@ -1,9 +1,9 @@
-"""RCEDA's way, compiled: each primitive event evaluates every query that has it at any leaf.
+"""RCEDA's method, compiled: each primitive event evaluates every query that has it at any leaf.
 
-As good as that idea allows: occurrence bitmaps are words of 64 slots of time, each operator
-is a few operations on whole words, and only a tree whose root is completed in the slot of
-now is searched for exact times. What it lacks are trigger leaves and minimum conditions.
-For trees without negation.
+As good as this method allows: occurrence bitmaps are words of 64 slots of time, each operator is a
+few operations on whole words, and only a tree whose root is completed in the slot of now is
+searched for exact times. What it lacks are trigger leaves and minimum conditions. For trees without
+negation.
 
 References: [RFID] 3.2.
 """

@@ -1,13 +1,13 @@
-"""Flink CEP beside the operator: patterns of two parts, one CEP operator each, the same events
-in memory, equal answers.
+"""Flink CEP compared with the operator: patterns of two parts, one CEP operator each, the same
+events in memory, equal answers.
 
 Flink is no dependency: `pip install --no-deps --target FOLDER apache-flink-libraries==2.3.0` and
-`PYTHONPATH=FOLDER` give its rows, with a `javac` of Java 17 on the path; without them the rows say
-so. `FlinkPatterns.java` holds the patterns: SEQUENCE with a bound as `followedByAny` within it,
-INTERVAL as either cell first; of the pairs that end with one event the one that starts last is the
-detection. Flink's time is that of the third pass of one JVM, from its first event on, of wall or of
-the processor, whichever is less; ours is processor time from Arrow rows to answers. Flink runs with
-parallelism 1; each of its operators is given only the events of its two cells.
+`PYTHONPATH=FOLDER` give its rows, with a `javac` of Java 17 on the path; without them the rows
+report this. `FlinkPatterns.java` holds the patterns: SEQUENCE with a bound as `followedByAny`
+within it, INTERVAL as either cell first; of the pairs that end with one event the one that starts
+last is the detection. Flink's time is that of the third pass of one JVM, from its first event on,
+wall-clock or processor time, whichever is less; ours is processor time from Arrow rows to answers.
+Flink runs with parallelism 1; each of its operators is given only the events of its two cells.
 """
 
 from __future__ import annotations

@@ -69,8 +69,7 @@ def rows(size: Size) -> Iterator[Row]:
 
 
 def spark_rows(size: Size) -> Iterator[Row]:
-    """All of the stream from the log through a stream of Spark, with
-    answers that are thrown away."""
+    """The whole stream from the log through a stream of Spark; answers are discarded."""
     stream = measurements(200_000 if size is Size.QUICK else 900_000)
     made = shapes(100, (3,), MEASURED, LENGTHS, 1, REACHES)
     documents = calibrated(made, 0.01, stream.slice(0, 6_000), SEA, MEASURED)

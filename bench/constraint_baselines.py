@@ -135,7 +135,7 @@ def _fits(plan: Plan, i: int, event: Event, j: int, other: Event) -> bool:
 
 def by_brute_force(columns: Columns, names: Sequence[str], plans: Sequence[Plan]) -> list[tuple[int, int]]:
     """For each event all tuples of earlier events of the query's window, each filter and each given
-    constraint asked as soon as its events are there.
+    constraint checked as soon as its events are bound.
 
     `names` are those of `columns.values`. What the constraints imply is our idea, except for
     the length of the window.
@@ -154,8 +154,8 @@ def by_windows(columns: Columns, names: Sequence[str], plans: Sequence[Plan]) ->
 
 
 def by_loops(columns: Columns, ranges: Ranges, plans: Sequence[Plan]) -> list[tuple[int, int]]:
-    """The same again, but which events the variables take is asked before, and by the
-    same code as ours asks it."""
+    """The same again, but the filters of the variables are evaluated before, by the same code as
+    ours."""
     n = len(columns.t)
     rows, queries, bits = passing_events(*ranges[2:], columns.values, all_located(ranges, n), n)
     taken = np.zeros((len(plans), n), np.uint8)
@@ -175,7 +175,8 @@ def _asked(columns: Columns, names: Sequence[str], plan: Plan) -> tuple[Floats, 
 
 
 def all_located(ranges: Ranges, n: int) -> npt.NDArray[np.bool_]:
-    """The conditions on events besides ranges of numbers: here only that they have a position."""
+    """The conditions on events other than ranges of numbers: here only that they have a
+    position."""
     assert {kind for kind, _ in ranges.ready} <= {"located"}
     return np.ones((len(ranges.ready), n), np.bool_)
 
@@ -189,7 +190,7 @@ def _passes(filters: Any, row: int, j: int) -> bool:
 
 @njit(inline="always")
 def _passed(bits: npt.NDArray[np.uint8], row: int, j: int) -> bool:
-    """Whether V_j takes the event, as was found before."""
+    """Whether V_j accepts the event, as evaluated before."""
     return bool((bits[row] >> j) & 1)
 
 

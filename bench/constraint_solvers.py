@@ -3,7 +3,7 @@ over the same stored events.
 
 They are no dependencies (OR-Tools would hold protobuf back for all of us):
 `pip install --target FOLDER python-constraint2==2.9 ortools==9.15.6755` and `PYTHONPATH=FOLDER`
-give their rows; without them the rows say so.
+give their rows; without them the rows report this.
 """
 
 from __future__ import annotations

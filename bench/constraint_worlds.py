@@ -87,8 +87,8 @@ class Shape:
         if self.symmetric:
             constraints.append({"between": names, "dt": [-self.length, self.length]})
         else:
-            # As in the paper's figure 1b: one after the other; what that means for the first
-            # and the last is inferred.
+            # As in the paper's figure 1b: one after the other; the bounds between the first and the
+            # last are inferred.
             each = self.length // (len(names) - 1)
             constraints += [{"between": [one, other], "dt": [self.step, each]} for one, other in pairwise(names)]
         groups = [names] if self.symmetric else []
@@ -108,8 +108,8 @@ def sorted_columns(table: pa.Table, columns: Sequence[str]) -> dict[str, Floats]
 def shapes(
     count: int, variables: Sequence[int], columns: Sequence[str], lengths: tuple[int, int], step: int, reaches: tuple[float, float], seed: int = 3
 ) -> list[Shape]:
-    """`count` queries, in order and symmetric in turn, of as many variables as
-    `variables` says in turn."""
+    """`count` queries, in order and symmetric in turn, with the numbers of variables in
+    `variables`, in turn."""
     chance = np.random.default_rng(seed)
     found = []
     for n in range(count):

@@ -41,12 +41,12 @@ from tests.webapp.alerts.push_service import PushService
 PROBE = "latency-probe"
 SETTLE_S = 8.0
 Arrivals = dict[int, float]
-"""Alert -> when it was there, seconds of the wall clock."""
+"""Alert -> when it arrived, in seconds of the wall clock."""
 
 
 @dataclass
 class Receivers:
-    """What arrived where."""
+    """The messages that arrived at each receiver."""
 
     came: dict[str, Arrivals] = field(default_factory=lambda: {"mailbox": {}, "push": {}, "webhook": {}})
 
@@ -95,7 +95,7 @@ def webhook(receivers: Receivers) -> Iterator[str]:
 
 
 class TimedPush(PushService):
-    """Says when each alert came."""
+    """Records when each alert came."""
 
     receivers: Receivers
 
@@ -171,7 +171,7 @@ async def probe(client: Client, given: argparse.Namespace, channels: list[int], 
 
 
 async def written(client: Client, given: argparse.Namespace, channels: list[int], receivers: Receivers) -> dict[str, dict[str, float]]:
-    """The same from the frame on, with alerts of a world of the bench's own."""
+    """The same from the frame on, with alerts of a separate world of the benchmark."""
     from bench.desk import World
 
     def begin() -> World:

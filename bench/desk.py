@@ -7,14 +7,14 @@
 Makes a feed with a query and `--alerts` open alerts, straight in the database of the running
 system, and removes them at the end. Then, in Chromium:
 
-    usable    navigation -> rows shown and a turn of the main thread; the middle of five loads
-    tasks     tasks of the main thread over 50 ms by the clock, while loading and while alerts come
-    busiest   the most processor time that one task took: other work does not stretch this
-    control   the same of an empty page that counts to five million five times a second
-    moved     how often another row came to lie under a pointer at rest, or the row under it moved
+    usable navigation -> rows shown and a turn of the main thread; the median of five loads tasks
+    tasks of the main thread over 50 ms of wall-clock time, while loading and while alerts come
+    busiest the most processor time that one task took, independent of other work control the same
+    of an empty page that counts to five million five times a second moved how often another row
+    moved under a resting pointer, or the row under it moved
 
 For the first half of the time the pointer rests on a row, so that new rows wait; in the second half
-it is away, rows come in and the list scrolls.
+it is elsewhere, rows come in and the list scrolls.
 """
 
 from __future__ import annotations
@@ -93,8 +93,8 @@ class World:
         self.severities, self.count = severities, 0
 
     def open(self, count: int, *, is_pushed: bool, is_planned: bool = True) -> None:
-        """More alerts; `is_pushed`: to open pages, as a batch does; `is_planned`: no
-        channel is to carry them."""
+        """More alerts; `is_pushed`: to open pages, as a batch does; `is_planned`: not sent to
+        channels."""
         from django.db import transaction
         from django.utils import timezone
 

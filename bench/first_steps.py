@@ -4,10 +4,10 @@ with a running installation.
     python -m bench.first_steps --url http://127.0.0.1:8000 --password ... --data FOLDER
         [--pictures FOLDER]
 
-FOLDER has recordings as a new user would have them; any file that the page *New feed* takes will
-do. For each the browser opens *New feed*, chooses the file, takes every guess as it is, loads it,
+FOLDER has recordings as a new user would have them; any file that the page *New feed* accepts is
+suitable. For each the browser opens *New feed*, chooses the file, accepts every guess, loads it,
 chooses a question (of a file whose name ends in `.nmea` how many are there, else who crosses a
-border), draws a rectangle, looks at the preview, registers the query and looks at its answers. It
+border), draws a rectangle, requests the preview, registers the query and opens its answers. It
 clicks and chooses files only: nothing is typed but the password. Prints how long each took, and
 fails when one has no answer within three minutes.
 """

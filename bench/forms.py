@@ -1,16 +1,16 @@
-"""Sums in conditions, negated events, and answers as events: each beside a compiled program
+"""Sums in conditions, negated events, and answers as events: each compared with a compiled program
 written for the one question.
 
-Objects report at times of their own, no two at one. All methods begin with the same Arrow rows and
-end with sorted answers, which are compared before a time is printed. Times are processor times of
-all threads, medians of runs that take turns. Ours alone judges lateness and duplicates, keeps
+Each object reports at its own times, no two at the same time. All methods begin with the same Arrow
+rows and end with sorted answers, which are compared before a time is printed. Times are processor
+times of all threads, medians of alternating runs. Only ours judges lateness and duplicates, keeps
 evidence, and takes any query; the programs look at the whole input at once.
-- sums: an alarm and an inspection within two seconds whose loads satisfy a sum, beside a loop
-  over each event's window.
-- non-occurrence: an alarm without an inspection of the same object around it, beside binary
+- sums: an alarm and an inspection within two seconds whose loads satisfy a sum, compared with a
+  loop over each event's window.
+- non-occurrence: an alarm without an inspection of the same object around it, compared with binary
   searches in each object's inspections.
 - answers as events: visits to a region shorter than a minute, from the entries and exits that
-  another query states, beside one pass over the rows.
+  another query asserts, compared with one pass over the rows.
 """
 
 from __future__ import annotations

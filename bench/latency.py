@@ -12,13 +12,13 @@ one HTTP post and one crossing. Hops:
     commit    evaluated -> the outbox row is committed (`created_at` of the transaction)
     push      committed -> the frame is here
 
-A step whose row comes late, further behind the other cars' than the feed's lateness, makes no
+A step whose row comes late, further behind the other cars' than the feed's lateness, gives no
 crossing: such steps are counted and shown, not measured, and more than a tenth of them, or more
 than the feed counted, is a failure.
 
 With `--pages` this many pages are open on the feed meanwhile, from another process: each follows
-all queries and the whole map, takes every frame and says so. The memory of the web server's
-process is printed beside.
+all queries and the whole map, and acknowledges every frame. The memory of the web server's process
+is printed too.
 
 Prints one line a hop with p50, p95, p99 and the greatest, and a JSON line for the record.
 Everything runs on this machine, so one clock serves all.
@@ -132,7 +132,7 @@ async def followed(client: Client, feed: str, query: int) -> AsyncIterator[tuple
 
 
 async def frames(client: Client, feed: str, query: int, found: dict[int, float], detected: dict[int, float]) -> None:
-    """Note when the crossing with time t came, for as long as the task lives."""
+    """Records when the crossing with time t came, until the task ends."""
     async for now, frame in followed(client, feed, query):
         for detection in frame.get("detections", ()):
             found.setdefault(detection["start"], now)
@@ -269,7 +269,7 @@ async def probe(client: Client, arguments: argparse.Namespace, query: int, token
     probes = probes[1:]  # the first tuple of an entity makes no event
     seen = [probe for probe in probes if probe.t in found]
     missing, rows_late = len(probes) - len(seen), late_rows(client, arguments.feed) - late_before
-    # A late row takes two crossings with it: its own and the way back.
+    # A late row loses two crossings: its own and the one back.
     assert missing <= 2 * rows_late and 10 * missing <= len(probes), f"{missing} of {len(probes)} crossings never came; {rows_late} rows were late"
     if missing:
         print(f"{missing} of {len(probes)} crossings did not come: their rows were further behind the other cars' than the feed's lateness")
@@ -289,7 +289,7 @@ def main() -> None:
     parser.add_argument("--feed", default="city")
     parser.add_argument("--probes", type=int, default=120)
     parser.add_argument("--pages", type=int, default=0, help="pages that are open on the feed meanwhile")
-    parser.add_argument("--account", action="append", default=[], metavar="NAME:PASSWORD", help="who has those pages open; again for more")
+    parser.add_argument("--account", action="append", default=[], metavar="NAME:PASSWORD", help="the user of those pages; may be given again")
     parser.add_argument("--pause", type=float, default=0.37, help="seconds between two probes")
     hops = asyncio.run(measure(parser.parse_args()))
     for hop, figures in hops.items():

@@ -1,19 +1,19 @@
 """Continuous motion patterns against a compiled rescan, after [CMP] 6: binary and numerical queries
 over objects on a road network.
 
-1,000 x 1,000 miles, an own position of every object at every instant, re-evaluation every two
+1,000 x 1,000 miles, one position of every object at every instant, re-evaluation every two
 instants, 60 instants of history; predicates over windows of ten instants, or in order at any time
 of the history. Times are processor times of one thread, medians over re-evaluations in which all
-methods take turns; the answers of every re-evaluation are compared. `rescan` walks the ring buffer
+methods alternate; the answers of every re-evaluation are compared. `rescan` walks the ring buffer
 of all positions, object by object, and stops at the first predicate that fails; in order it takes
 the earliest instant in each region, and stops when too few are left.
 
-Layers: "kernel" is upkeep of both instants and re-evaluation, from the rows' columns to who begins
-and ceases to match, with witnesses, by the structure that the operator uses. "engine" is the
-operator's whole step, changes out. "initial" is the whole of the first 60 instants, "continuous"
-one re-evaluation after them. The paper counts pages of a disk index and of trajectories; we have
-neither and count index points that enter or leave a window, and stored samples read for scores and
-witnesses, beside the positions that a rescan may read.
+Layers: "kernel" is upkeep of both instants and re-evaluation, from the rows' columns to the
+entities that begin and cease to match, with witnesses, by the structure that the operator uses.
+"engine" is the operator's whole step, changes out. "initial" is the whole of the first 60 instants,
+"continuous" one re-evaluation after them. The paper counts pages of a disk index and of
+trajectories; we have neither and count index points that enter or leave a window, and stored
+samples read for scores and witnesses, compared with the positions that a rescan may read.
 """
 
 from __future__ import annotations
@@ -133,8 +133,8 @@ def _times(workload: str, found: dict[str, Any], figure: str | None, x: float, p
 
 
 def _counts(workload: str, found: dict[str, Any], figure: str, x: float) -> Iterator[Row]:
-    """Index points and samples read of one re-evaluation, beside those of the initial phase and
-    the positions of a rescan."""
+    """Index points and samples read of one re-evaluation, compared with those of the initial phase
+    and the positions of a rescan."""
     rescanned = {"positions of a rescan": found["positions_rescanned"]}
     points = rescanned | {"initial phase": found["index_points_initially"]}
     yield Row(f"{workload}: index points", Layer.ENGINE, found["index_points"], "points", points, figure=figure, x=x)
@@ -240,7 +240,7 @@ def numerical_queries(queries: int, predicates: int, seed: int = 3) -> list[dict
     ]
 
 
-# -- what it is compared with ----------------------------------------------------------------------
+# -- baselines ----------------------------------------------------------------------
 
 
 @njit(cache=True, nogil=True)

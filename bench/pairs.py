@@ -1,22 +1,23 @@
-"""Encounters, occupancy, arrivals and accumulated time: each beside a program that recomputes it.
+"""Encounters, occupancy, arrivals and accumulated time: each compared with a program that
+recomputes it.
 
 A plane of square kilometres on which objects move straight at up to 20 m/s and report once in ten
 seconds, each at its own offset.
-- `encounter`: pairs within 100 m every ten seconds, beside a KD-tree (scipy) over all places at
-  each instant, its pairs compared with those before. The target is ten times real time for 150,000
-  objects, on a plane and on the earth.
-- `occupancy`: how often and how long at least a number of entities are in a region, beside one
-  compiled pass that counts up and down.
-- `arrival`: who will be in a region of forty corners within ten minutes, beside a program that
-  takes row by row and asks shapely.
-- `total`: at least ten of the last thirty minutes inside, beside adding up the window of
+- `encounter`: pairs within 100 m every ten seconds, compared with a KD-tree (scipy) over all places
+  at each instant, its pairs compared with those before. The target is ten times real time for
+  150,000 objects, on a plane and on the earth.
+- `occupancy`: how often and how long at least a number of entities are in a region, compared with
+  one compiled pass that counts up and down.
+- `arrival`: who will be in a region of forty corners within ten minutes, compared with a program
+  that reads row by row and calls shapely.
+- `total`: at least ten of the last thirty minutes inside, compared with adding up the window of
   each object again, compiled.
 
-Times are processor times of all threads, and by the clock on the wall as facts: medians of runs in
-which both methods take turns; all answers are compared before. Every method begins with the same
-Arrow batches, looks their names up in the same dictionary, puts the rows in order, and ends with a
-table of names and times. Ours alone judges lateness and duplicates, keeps evidence, and states an
-answer as soon as it holds, to revise it later; the baselines may look at the whole input first.
+Times are processor times of all threads, and wall-clock times as facts: medians of alternating runs
+of both methods; all answers are compared before. Every method begins with the same Arrow batches,
+looks their names up in the same dictionary, puts the rows in order, and ends with a table of names
+and times. Only ours judges lateness and duplicates, keeps evidence, and asserts an answer as soon
+as it holds, to revise it later; the baselines may look at the whole input first.
 """
 
 from __future__ import annotations
@@ -226,8 +227,8 @@ def _by_trees(batches: list[pa.Table], objects: int) -> pa.Table:
 
 
 def _encounter_pace(of: World, feed: Feed) -> Row:
-    """How much faster than the world the answers come, by the clock on the wall, the first instants
-    left out: they compile and fill."""
+    """How many times faster than real time the answers come, in wall-clock time, without the first
+    instants, which compile and fill."""
     batches = of.batches(feed)
     evaluator = Evaluator.start(feed, [RegisteredQuery("q", 1, check(ENCOUNTER, feed))])
     warm = min(3, len(batches) - 1)
@@ -303,7 +304,7 @@ def _arrival_beside_rows(of: World) -> Row:
 
 
 def _arrivals_by_row(rows: Rows, region: shapely.Polygon) -> Ints:
-    """Objects report more often than any gap, so silence ends nothing."""
+    """Objects report more often than any gap, so no answer ends by silence."""
     shapely.prepare(region)
     recent: dict[int, deque[tuple[int, float, float]]] = defaultdict(deque)
     start: dict[int, int] = {}

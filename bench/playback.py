@@ -90,11 +90,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.playback", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hours", type=float, default=24, help="length of the history")
     parser.add_argument("--jumps", type=int, default=30)
-    parser.add_argument("--seed", type=int, default=1, help="of the instants that are jumped to and played from")
+    parser.add_argument("--seed", type=int, default=1, help="of the instants at which playback starts")
     parser.add_argument("--seconds", type=float, default=10, help="how long each of two playbacks at each speed is watched")
-    parser.add_argument("--asked", type=int, default=20, help="how often counts of each length of time are asked for")
+    parser.add_argument("--asked", type=int, default=20, help="number of requests for the counts of each length of time")
     parser.add_argument("--port", type=int, default=8790, help="of the server that is started")
-    parser.add_argument("--folder", type=Path, default=ROOT / "var" / "playback", help="where the history is made, and found again by the next run")
+    parser.add_argument("--folder", type=Path, default=ROOT / "var" / "playback", help="folder of the history, which the next run uses again")
     options = parser.parse_args(arguments)
     folder = options.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
@@ -171,7 +171,7 @@ def _ask(url: str, server: psutil.Process, day: Day, options: argparse.Namespace
         length = min(hours * HOUR, day.end - day.begin)
         begins = [chance.randrange(day.begin, max(day.begin + 1, day.end - length + 1)) for _ in range(options.asked)]
         paths = [f"detections/counts?feed=city&from={begin}&to={begin + length}&buckets=400" for begin in begins]
-        _report_requests(f"counts of {hours} h in 400 stretches", client, server, paths, COUNTS_MS)
+        _report_requests(f"counts of {hours} h in 400 bins", client, server, paths, COUNTS_MS)
     instants = [chance.randrange(day.begin, day.end) for _ in range(options.asked)]
     paths = [f"detections/?feed=city&from={t}&to={t + 1}&page_size=1000" for t in instants]
     _report_requests("answers that hold at an instant", client, server, paths, None)

@@ -25,7 +25,7 @@ def processes_of(port: int) -> dict[str, psutil.Process]:
 
 
 def with_children(process: psutil.Process) -> list[psutil.Process]:
-    """The process and all below it that live."""
+    """The process and all its running descendants."""
     try:
         return [process, *process.children(recursive=True)]
     except psutil.NoSuchProcess:

@@ -1,5 +1,5 @@
-"""Which processes of a running system spend how much processor time, to see
-where a row's way costs what."""
+"""The processor time of each process of a running system, to find the cost of each step of a
+row."""
 
 from __future__ import annotations
 
@@ -44,6 +44,6 @@ def _part(process: psutil.Process, port: int) -> str:
 
 
 def a_million(before: Mapping[str, float], after: Mapping[str, float], rows: int) -> dict[str, float]:
-    """Seconds of processor time for a million rows, by part, the dearest first."""
+    """Seconds of processor time for a million rows, by part, the most expensive first."""
     each = {part: round((after[part] - before.get(part, 0.0)) / rows * 1e6, 2) for part in after}
     return dict(sorted(((part, seconds) for part, seconds in each.items() if seconds), key=lambda one: -one[1]))

@@ -52,7 +52,7 @@ EXPORT_ROWS = 100_000
 
 
 def create(client: Client, recording: Recording, documents: Sequence[Document], bulk: bool) -> dict[str, int]:
-    """The feed and its queries; gives each query's id by its name."""
+    """The feed and its queries; returns each query's id by its name."""
     name = recording.feed()["name"]
     if any(feed["name"] == name for feed in client.call("GET", "feeds/?page_size=1000")["results"]):
         sys.exit(f"the feed {name} is there already: delete it first, this starts from nothing")
@@ -84,7 +84,7 @@ def registered(client: Client, feed: str, documents: Sequence[Document]) -> dict
     return ids
 
 
-def stretch(recording: Recording, data: Path, rows: int | None, folder: Path) -> Path:
+def excerpt(recording: Recording, data: Path, rows: int | None, folder: Path) -> Path:
     """The recording's file, or one with its first `rows` rows."""
     if rows is None:
         return recording.path(data)
@@ -216,7 +216,7 @@ def replay(client: Client, recording: Recording, data: Path, documents: Sequence
     many, from its beginning."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        events = stretch(recording, data, rows, folder)
+        events = excerpt(recording, data, rows, folder)
         began = time.monotonic()
         ids = create(client, recording, documents, bulk=alike > 1)
         feed = recording.feed()["name"]

@@ -7,9 +7,10 @@
 For each recording: a feed and 51 patterns (`tests/recordings/patterns.py`, with three spans) are
 created by the API, the rows posted as Arrow streams as fast as ingest takes them, and when the job
 has processed them all the stored detections are compared with those of the command, each as often
-as it is there, in both directions. The oracle enumerates occurrences, so it takes stretches of the
-rows: what ends in a stretch depends on rows that are at most `within` older. Live, the watermark is
-at the last row, so what ends at that very moment is left out on both sides (specification 1).
+as it is there, in both directions. The oracle enumerates occurrences, so it gets excerpts of the
+rows: an occurrence that ends in an excerpt depends on rows that are at most `within` older. Live,
+the watermark is at the last row, so occurrences that end at that very moment are left out on both
+sides (specification 1).
 """
 
 from __future__ import annotations
@@ -57,14 +58,14 @@ def backtested(readings: Readings, rows: pa.Table, patterns: Sequence[Document],
 
 
 def like_oracle(facts: Facts, rows: pa.Table, patterns: Sequence[Document]) -> tuple[bool, int]:
-    """Whether the facts that end in some stretches are the oracle's, and how many those are."""
+    """Whether the facts that end in some excerpts are the oracle's, and how many those are."""
     every, same, count = [{**row, "seq": seq} for seq, row in enumerate(rows.to_pylist())], True, 0
     trees, within = as_trees(patterns), max(one["within"] for one in patterns)
     for number in range(STRETCHES):
         first = number * (len(every) - STRETCH_ROWS) // max(1, STRETCHES - 1)
         part = every[first : first + STRETCH_ROWS]
-        # Rows of one time before the stretch are missing too, and a timer of its last time may
-        # come after rows that are.
+        # Rows of one time before the excerpt are missing too, and a timer of its last time may come
+        # after rows that are.
         low, high = (part[0]["t"] + within if first else part[0]["t"] - 1), part[-1]["t"]
         expected = Counter({(patterns[one.query]["name"], one.entity, one.start, one.end): n for one, n in answers(part, trees).items()})
         inside = {fact: n for fact, n in expected.items() if low < fact[3] < high}

@@ -1,5 +1,5 @@
-"""RTEC itself beside ours: its CAVIAR example, over the windows asked for, with
-its answers and its times.
+"""RTEC itself, for comparison: its CAVIAR example, over the given windows, with its answers and its
+times.
 
 `RTEC_HOME` names a copy of RTEC (2025, commit d7215f4; its `dependency_graph_flag` for caviar in
 `execution scripts/defaults.toml` set to false, or graphviz installed); SWI-Prolog's `swipl` is on
@@ -31,7 +31,7 @@ _INTERVAL = re.compile(r"\((\d+),(\d+)\)")
 
 
 class NotRun(Exception):
-    """RTEC is named but gave no answers; the text says why."""
+    """RTEC is configured but gave no answers; the text gives the reason."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def caviar(window: int, step: int, *, read_only: bool = False) -> Recognised | N
 
     `read_only`: it is given only the rows its rules read, without orientation and appearance, which
     are half of the stream. Raises NotRun where RTEC_HOME is set and RTEC or SWI-Prolog is not
-    there, or RTEC did not say what it should.
+    there, or RTEC's output is not as expected.
     """
     home = os.environ.get("RTEC_HOME")
     if not home:

@@ -1,12 +1,12 @@
 """How the cost of a job follows its partitions: `python -m bench --only scale [--plots FOLDER]`.
 
-Each workload is read from a log through the batch protocol, its answers are counted and thrown
-away: in the single process, and by executors (processes of one core on this machine, two of them
-for more partitions than one) with 1, 2, 4, 8 and 16 partitions. A value is processor time a million
-rows where rows are evaluated: of the single process, or of the executors with their Python workers.
-JVMs and kernels are warm: all rows have gone through once in small batches, and a third of them
-again. Facts tell the time of the driver and its JVM, and the rate. All runs of a workload must find
-the same number of answers.
+Each workload is read from a log through the batch protocol, its answers are counted and discarded:
+in the single process, and by executors (processes of one core on this machine, two of them for more
+partitions than one) with 1, 2, 4, 8 and 16 partitions. A value is processor time a million rows
+where rows are evaluated: of the single process, or of the executors with their Python workers. JVMs
+and kernels are warm: all rows have gone through once in small batches, and a third of them again.
+Facts contain the time of the driver and its JVM, and the rate. All runs of a workload must find the
+same number of answers.
 
 The simulation draws from the measured costs how many rows a second 8, 32 and 128 executors take;
 its assumptions are in `simulated`.
@@ -67,11 +67,11 @@ class Workload:
 
     @cached_property
     def queries(self) -> list[RegisteredQuery]:
-        """Made once: 30,000 patterns take their time."""
+        """Made once, because 30,000 patterns take long."""
         return self.register()
 
     def busy(self, executors: int) -> int:
-        """How many of so many executors with one partition each have rows to evaluate."""
+        """How many of this number of executors, with one partition each, have rows to evaluate."""
         plan = job_plan(self.queries, self.feed, executors)
         return executors if plan.partitions_rows else len(plan.broadcast.partitions)
 
@@ -98,7 +98,7 @@ Costs = dict[tuple[int, int], Cost]
 
 
 def rows(size: Size) -> Iterator[Row]:
-    """The single process, in a smoke run; else `spark_rows` measures it beside the executors."""
+    """The single process, in a smoke run; else `spark_rows` measures it with the executors."""
     for workload in _workloads(size) if size is Size.QUICK else ():
         with _logged(workload) as log:
             yield _row(workload, "single process", _single(workload, log))
@@ -265,7 +265,7 @@ def _logged(workload: Workload) -> Iterator[EventLog]:
 
 def _single(workload: Workload, log: EventLog) -> Cost:
     cost = _measured(log, lambda store, snapshots: FeedProcessor(workload.feed, log, store, snapshots, batch_rows=_batch(workload)), workload)
-    # Another run's session may be idle beside it.
+    # Another run's session may be idle at the same time.
     return replace(cost, jvm=0.0, workers=0.0)
 
 
@@ -366,7 +366,7 @@ def simulated(
       with their number (each opens and checks every segment), a line through what was measured with
       as many partitions as executors; the slowest takes `spread` longer than the mean;
     - what the driver and its JVM do for a batch grows with them on a line too, is done on one core,
-      and nothing else runs beside it;
+      and nothing else runs at the same time;
     - the network, the storage and PostgreSQL are no limit.
     """
     measured = sorted(placed for placed in costs if placed[0] == placed[1])

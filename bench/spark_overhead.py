@@ -1,5 +1,5 @@
-"""How much of what a job can deliver the operators leave: `python -m bench.spark_overhead [--world
-garages] [--placement driver]`.
+"""The share of a job's possible rate that remains with operators: `python -m bench.spark_overhead
+[--world garages] [--placement driver]`.
 
 The same stream over the same files in turns: with an operator that does nothing, and with
 the queries of a world. Prints rows/s of both (the first batch of each run left out) and
@@ -184,7 +184,7 @@ def main() -> None:
     options.add_argument("--rows", type=int, default=5_000_000)
     options.add_argument("--world", choices=list(WORLDS), default="rectangles")
     options.add_argument("--placement", choices=["driver", "executors"], default="driver")
-    options.add_argument("--partitions", type=int, help="as the product: 1 on the driver, one a core on executors")
+    options.add_argument("--partitions", type=int, help="as in production: 1 on the driver, one per core on executors")
     options.add_argument("--cores", type=int, default=2)
     options.add_argument("--rounds", type=int, default=3)
     chosen = options.parse_args()

@@ -1,12 +1,12 @@
-"""One program of the event calculus over partitions: what each stage takes where its pairs are in
-one partition, and where they are shared out.
+"""One program of the event calculus over partitions: what each stage takes with its pairs in one
+partition, and with its pairs distributed.
 
-Vessels lie in a roadstead, so close that each has several within a kilometre, and report every ten
+Vessels are in a roadstead, so close that each has several within a kilometre, and report every ten
 seconds. Who meets whom there is asked by the demo's program at sea, from plain positions (with a
-synopsis), and by a program of pairs alone. RTEC's own CAVIAR text runs over a crowd: many casts
-play the recording at once (where it is there, `bench.calculus`). A partition counts as a separate
-core: **the longest path** is the slowest partition of the first stage and then the slowest of the
-second, in processor time; the sum is what all cores pay.
+synopsis), and by a program of pairs alone. RTEC's own CAVIAR text runs over a crowd: many copies of
+the recording at once (if it is available, `bench.calculus`). A partition counts as a separate core:
+**the longest path** is the slowest partition of the first stage and then the slowest of the second,
+in processor time; the sum is the cost on all cores.
 
 References: [dRTEC] 3.3.
 """
@@ -143,7 +143,7 @@ def _taken(feed: Feed, query: RegisteredQuery, stream: pa.Table, repeats: int) -
 
 
 def _summed(changes: list[pa.Table]) -> Counter[str]:
-    """Facts with their weights; none is an error, because nothing would be compared."""
+    """Facts with their weights; having none is an error, because nothing would be compared."""
     total: Counter[str] = Counter()
     for row in pa.concat_tables([ANSWERS.empty_table(), *changes]).to_pylist():
         total[str({name: value for name, value in row.items() if name != "weight"})] += row["weight"]

@@ -1,5 +1,5 @@
-"""Whether a running system takes 5,000 messages a second for a minute by AIS and by
-MQTT, and what that costs.
+"""Checks that a running system accepts 5,000 messages a second for a minute by AIS and by MQTT, and
+measures the cost.
 
     VEDETTE_WEBHOOK_NETWORKS=127.0.0.0/8 make demo
     python -m bench.streams --password ... [--url http://127.0.0.1:8000]

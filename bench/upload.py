@@ -6,13 +6,13 @@ loading process grow meanwhile.
         [--form csv|jsonl|parquet|arrow] [--shuffled]
                            [--pictures FOLDER]
 
-Writes a file of a fleet, chooses it on the page *New feed* of a real Chromium, takes every guess,
-loads it as history, and waits until all rows are in the log. Looks at the memory every half second:
+Writes a file of a fleet, chooses it on the page *New feed* of a real Chromium, accepts every guess,
+loads it as history, and waits until all rows are in the log. Measures the memory every half second:
 of the page (the renderer's process, and the heap of its JavaScript), of the browser's main process,
 of the web server, and of the process that loads files with its caged readers; counted are the
 memory that is their own, and all that is resident, with the pages of files that they have mapped.
 Fails when the page or one of the server's processes grew by more than 300 MB in either way. The
-server is to be in use already: what it does for the first time is not the file's.
+server should have been used before: work of first calls is not caused by the file.
 """
 
 from __future__ import annotations

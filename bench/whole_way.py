@@ -1,5 +1,5 @@
-"""The whole way in, at full load: HTTP, log, job, PostgreSQL and an open page; rows a second and
-the processor time of each process.
+"""End to end at full load: HTTP, log, job, PostgreSQL and an open page; rows a second and the
+processor time of each process.
 
     python -m bench.whole_way --password ... --data ../shared/data
         [--url http://127.0.0.1:8000] [--user analyst]
@@ -10,9 +10,9 @@ with a lasting connection each, which share the taxis and post as fast as they a
 that follows all queries. The time ends when the page has its last answer. Then the counters and all
 stored detections are compared with those of `backtest` over the same rows. The feed stays.
 
-The senders go forward together, a request each, and the feed's lateness is what that makes
-them differ by: no row is late. `senders` and `page` are the bench's own processes: a real
-system's are on other machines.
+The senders go forward together, a request each, and the feed's lateness covers the difference
+between them: no row is late. `senders` and `page` are the bench's own processes: a real system's
+are on other machines.
 """
 
 from __future__ import annotations
@@ -90,8 +90,7 @@ FORMATS: dict[str, tuple[str, Callable[[pa.Table], bytes]]] = {
 
 
 def rounds(rows: pa.Table, senders: int) -> list[list[pa.Table]]:
-    """The rows of each sender, round after round: those of its own taxis in
-    the same stretch of time."""
+    """The rows of each sender, by round: those of its own taxis in the same period."""
     whole = [rows.slice(first, senders * ROWS_A_REQUEST) for first in range(0, rows.num_rows, senders * ROWS_A_REQUEST)]
     shares = [part.column("entity").to_numpy() % senders for part in whole]
     return [[part.filter(pa.array(share == sender)) for sender in range(senders)] for part, share in zip(whole, shares, strict=True)]
@@ -135,15 +134,15 @@ def post(address: str, feed: str, token: str, kind: str, bodies: Sequence[tuple[
 
 def page(address: str, headers: dict[str, str], feed: str, queries: Sequence[int], ready: Connection) -> None:
     """A process of one open page: follows the feed as the live page does until the closing answer
-    has come and nothing more does."""
+    has come and no further frame arrives."""
     answers = resyncs = 0
     closed, came, before = False, time.time(), time.process_time()
     with websockets.connect(address, origin=headers["Origin"], additional_headers={"Cookie": headers["Cookie"]}, max_size=None) as socket:  # type: ignore[arg-type]
         subscribe = {"type": "subscribe", "feed": feed, "queries": list(queries), "bbox": None, "since": None, "from": None}
         socket.send(json.dumps(subscribe))
         ready.send(True)
-        # What a batch found comes by family, so others follow the closing answer; the state of
-        # the feed comes every second.
+        # A batch's answers come by family, so others follow the closing answer; the state of the
+        # feed comes every second.
         while not closed or time.time() - came < QUIET_S:
             frame = json.loads(socket.recv())
             if frame["type"] == "resync":
@@ -159,7 +158,7 @@ def page(address: str, headers: dict[str, str], feed: str, queries: Sequence[int
 
 @dataclass(frozen=True)
 class Load:
-    """What is sent, in which rounds, and what `backtest` answers to it."""
+    """The bodies of each round, and the answers of `backtest` to them."""
 
     recording: Tolerant
     documents: Sequence[Document]
@@ -213,7 +212,7 @@ def measured(client: Client, load: Load, name: str) -> dict[str, Any]:
     writer = spawn.Process(target=post, args=(client.url, feed, token, kind, bodies, start))
     reader.start()
     writer.start()
-    # So that one that ends with an error is noticed.
+    # Detects one that ends with an error.
     start.close()
     ready.close()
     reading.recv()
@@ -257,7 +256,7 @@ def measured(client: Client, load: Load, name: str) -> dict[str, Any]:
 
 
 def _idle() -> float:
-    """Seconds that the machine's processors have done nothing."""
+    """Seconds for which the machine's processors were idle."""
     times = psutil.cpu_times()
     return float(times.idle + times.iowait)
 

@@ -1,4 +1,4 @@
-"""Answers as events (specification 5.9): what a specification's `derive` says, and the graph that
+"""Answers as events (specification 5.9): what a specification's `derive` means, and the graph that
 the queries of a feed form by it."""
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class Source:
 
 
 def with_answers(feed: Feed) -> Feed:
-    """The feed as a query that derives sees it: with the columns of answers beside its own. Where
-    both have one, the answers' are left out.
+    """The feed as a query that derives sees it: with the columns of answers in addition to its own.
+    Where both have one, the answers' are left out.
 
-    A feed's own whole numbers called `value` are numbers beside those of answers,
-    which may be no whole ones.
+    A feed's own whole numbers called `value` become floats like those of answers, which may not be
+    whole.
     """
     more = {VALUE: ColumnType.FLOAT, **dict.fromkeys(ENTITIES, ColumnType.STRING)}
     columns = {name: ColumnType.FLOAT if (name, kind) == (VALUE, ColumnType.INT) else kind for name, kind in feed.columns.items()}

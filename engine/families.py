@@ -1,7 +1,7 @@
 """The one table of families: what their answers are, what checks their
 specifications, what evaluates them.
 
-It imports no other module of the engine, so everything may ask it.
+It imports no other module of the engine, so every module may import it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Family:
-    """What the rest of Vedette knows of a family.
+    """What other packages know of a family.
 
     Its package has `specification.py` with `check(document, context)` and the types it gives, and
     `operator.py` with the class `operator_class`. `specification.py` also has `uses_places` and may
@@ -27,12 +27,12 @@ class Family:
     `ends`: kind -> the kind of answer that ends what this one began; alerts end by it.
     `ends_later`: an answer made of events may be an interval that is open at first: its end is no
     part of its identity. `is_revised`: its intervals' values and evidence change while they hold:
-    query, entities and start alone say which one it is. `takes_answers`: its queries may take
-    answers of other queries as events. `revises`: it takes answers that are known only after
-    their times, too: its own are revised then. `known_at_end`: its answers are known only at
-    their ends. `has_region`: a specification has one region, under the key `region`, unless it
-    has `ranges`. `text`: the key of a text in which stored regions may be named, if its
-    specifications can have one.
+    query, entities and start alone identify it. `takes_answers`: its queries may take answers of
+    other queries as events. `revises`: it takes answers that are known only after their times, too:
+    its own are revised then. `known_at_end`: its answers are known only at their ends.
+    `has_region`: a specification has one region, under the key `region`, unless it has `ranges`.
+    `text`: the key of a text in which stored regions may be named, if its specifications can have
+    one.
     """
 
     package: str
@@ -78,8 +78,8 @@ class Family:
         return bool(self._specification().uses_places(specification))
 
     def event_names(self, specification: Any) -> set[str] | None:
-        """The events that a checked specification asks for by name, if the family says more than
-        its conditions do; else null."""
+        """The events that a checked specification asks for by name, if the family knows more than
+        its conditions show; else null."""
         names = self._own("event_names")
         return None if names is None else set(names(specification))
 

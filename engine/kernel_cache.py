@@ -1,10 +1,10 @@
 """Where numba keeps compiled kernels, and when it compiles them again: as soon as any file on which
 they can depend has changed.
 
-numba itself compares only the file that a kernel stands in. A kernel has the functions that it
-calls, constants and the order of the fields of structs compiled into it, so one of which these
-changed in another file would be loaded stale: it would crash or answer wrongly. Which files these
-are cannot be seen from their text. `engine` names these locators to numba before it is loaded.
+numba itself compares only the file that a kernel is in. A kernel has the functions that it calls,
+constants and the order of the fields of structs compiled into it, so one of which these changed in
+another file would be loaded stale: it would crash or answer wrongly. Which files these are cannot
+be seen from their text. `engine` names these locators to numba before it is loaded.
 
 numba also compares only after it has read the whole index of a kernel, which fails if the kernel
 took a class that is no more, or if a machine that lost its power left the file empty. Such an index
@@ -58,15 +58,15 @@ class NamedFolder(UserProvidedCacheLocator):
 
 
 class InSourceFolder(InTreeCacheLocator):
-    """In `__pycache__`, beside the kernel's own file."""
+    """In `__pycache__`, next to the kernel's own file."""
 
     def get_source_stamp(self) -> str:
         return source_stamp(self._py_file)
 
 
 class InHome(UserWideCacheLocator):
-    """In the user's own cache, where the code is not the user's to write to: then what set-up
-    compiled beside it is compiled once more."""
+    """In the user's own cache, where the user may not write to the code's folder: then what set-up
+    compiled there is compiled once more."""
 
     def get_source_stamp(self) -> str:
         return source_stamp(self._py_file)

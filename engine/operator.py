@@ -95,8 +95,8 @@ class RegisteredQuery:
 
     @property
     def route(self) -> int:
-        """For `ROUTE`; depends on the query alone, so that it stays in its
-        partition when others come and go."""
+        """For `ROUTE`; depends on the query alone, so that it stays in its partition when others
+        are added and removed."""
         return zlib.crc32(f"{self.id} {self.version}".encode())
 
 
@@ -166,14 +166,14 @@ class Stage(ABC, Generic[Index, State]):
 
         Each query of `index` (by RegisteredQuery.key) takes its own state from the part that knows
         it; what belongs to the stream and not to a query comes from the parts together; queries no
-        part knows start here, as if the stream's past had been seen without them; states of queries
-        that are gone are dropped. Gives up the parts' memory.
+        part knows start here, as if the stream's past had been seen without them; states of removed
+        queries are dropped. Frees the parts' memory.
         """
 
     @abstractmethod
     def dump(self, index: Index, state: State) -> bytes:
         """The state as bytes (Arrow IPC or plain arrays; never pickle). Entity codes are kept as
-        they are: the runtime stores the partition's dictionary beside them."""
+        they are: the runtime stores the partition's dictionary with them."""
 
     @abstractmethod
     def load(self, index: Index, data: bytes) -> State:

@@ -35,7 +35,7 @@ class Progress:
             self._live.stop()
 
     def show(self, rows: int, changes: int, watermark: int | None) -> None:
-        """Writes the state, at most as often as a person can read it."""
+        """Writes the state, at most as often as a user can read it."""
         now = time.monotonic()
         if now - self._shown < (MOVE_EVERY_S if self._terminal else PLAIN_EVERY_S):
             return

@@ -1,5 +1,5 @@
-"""What all tests share: real services started once a run and only when asked for, one Spark
-session, Hypothesis profiles, the order of tests.
+"""Common to all tests: real services started once a run and only when asked for, one Spark session,
+Hypothesis profiles, the order of tests.
 
 The address of PostgreSQL is chosen (and its port held) before Django reads its settings; the server
 itself starts with the first test that uses it. Settings name no Redis: broker, cache and channel
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 # Failpoints act in tests and in what they start, and nowhere else.
 os.environ["VEDETTE_TESTING"] = "1"
-# The tests' JVMs live for seconds: Java's second compiler would take half of their
-# processor time and never earn it.
+# The tests' JVMs live for seconds: Java's second compiler would take half of their processor time
+# without any gain.
 os.environ["SPARK_SUBMIT_OPTS"] = "-XX:TieredStopAtLevel=1"
-# Migrations make models by the thousand and drop them: each time Python would look through all that
-# lives, a quarter of a second a look.
+# Migrations make models by the thousand and drop them: each time Python's garbage collector would
+# scan all objects, for a quarter of a second.
 gc.set_threshold(10_000, 10, 20)
 
 WITHOUT_DJANGO = ("engine", "platform", "oracles")
@@ -215,17 +215,17 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
 
 
 def _data_place() -> Path | None:
-    """Where the recordings are said to be: VEDETTE_DATA, else the shared folder beside the project
-    if it is there, else nowhere."""
+    """The folder of the recordings: VEDETTE_DATA, else the shared folder next to the project if it
+    exists, else none."""
     named = os.environ.get("VEDETTE_DATA")
-    beside = ROOT.parent / "shared" / "data"
-    return Path(named) if named else beside if beside.exists() else None
+    sibling = ROOT.parent / "shared" / "data"
+    return Path(named) if named else sibling if sibling.exists() else None
 
 
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
-    """The folder of real recordings. A test that uses it is marked `data`; a folder that is
-    there but broken fails it."""
+    """The folder of real recordings. A test that uses it is marked `data`; an incomplete folder
+    fails it."""
     place = _data_place()
     assert place is not None, "a test that uses data_folder must be marked `data`"
     assert (place / "manifest.json").is_file(), f"{place} is no complete folder of recordings: manifest.json is missing"

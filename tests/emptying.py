@@ -23,7 +23,7 @@ def deletions(tables: Iterable[str]) -> str:
 
 
 def install() -> None:
-    """Has Django's `flush`, which pytest-django calls, do it this way."""
+    """Replaces Django's `flush`, which pytest-django calls, by this."""
     from django.core.management.commands import flush
     from django.db import IntegrityError, OperationalError
     from django.db.backends.postgresql.operations import DatabaseOperations

@@ -1,5 +1,5 @@
 """How many examples a property test takes: a part of them in `make test`, all at night, many times
-as many when somebody looks for new ones."""
+as many in a search for new ones."""
 
 from __future__ import annotations
 

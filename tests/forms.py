@@ -1,5 +1,5 @@
 """One query of each form of specification 5, and queries that derive from them, on a plane of ten
-by ten: for tests of what runs queries."""
+by ten: for tests of code that runs queries."""
 
 from __future__ import annotations
 

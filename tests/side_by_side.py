@@ -37,11 +37,12 @@ NAMED = {
 }
 PARTS = {**NAMED, "computing": ("tests", *(f"--ignore={folder}" for folders in NAMED.values() for folder in folders))}
 GIVEN = ("DATABASE_URL", "REDIS_URL")
-"""Services that are given are not the parts' own: then one part runs after the other."""
+"""External services are shared by the parts: then one part runs after the other."""
 REPEATED = 4
-"""More failures than this in one part are not put down to the load."""
+"""More failures than this in one part are not attributed to the load."""
 SOME_FAILED = 1
-"""Pytest's exit status when tests failed; others say that it was ended, or could not collect."""
+"""Pytest's exit status when tests failed; others mean that it was ended, or could not collect
+tests."""
 SECTION = re.compile(r"^=+ (?P<title>[\w ]+) =+$")
 FAILURE = re.compile(r"(FAILED|ERROR) \S+\.py(::|\s|$)")
 """A line of pytest's summary; captured logs have lines that begin with ERROR too."""
@@ -60,8 +61,8 @@ class Outcome:
 def run(name: str, *arguments: str, folder: Path = ROOT) -> Outcome:
     """One part to its end; its lines are printed as they come, each with the part's name."""
     began = time.monotonic()
-    # A cache for each part, or the one that ends last would overwrite what the other
-    # remembers of its failures.
+    # A cache for each part, or the one that ends last would overwrite the recorded failures of the
+    # others.
     command = [sys.executable, "-m", "pytest", "-o", f"cache_dir=.pytest_cache/{name}", *arguments, *PARTS[name]]
     lines = []
     tied = tied_to_parent(command, signal_number=signal.SIGINT)
@@ -75,7 +76,7 @@ def run(name: str, *arguments: str, folder: Path = ROOT) -> Outcome:
 
 
 def failures_of(lines: list[str]) -> str:
-    """The sections of pytest's output that say what failed and why, at most `SHOWN_LINES` lines."""
+    """The sections of pytest's output about failures, at most `SHOWN_LINES` lines."""
     kept: list[str] = []
     inside = False
     for line in lines:
@@ -93,7 +94,7 @@ def show(name: str, line: str) -> None:
 
 
 def repeated(name: str, first: Outcome, folder: Path = ROOT) -> Outcome:
-    """What failed in this part once more, alone, if it was little enough."""
+    """Runs the failed tests of this part again, alone, if they are few."""
     if first.status != SOME_FAILED or first.failures > REPEATED:
         return first
     show(name, f"repeating what failed beside the other parts: {first.failures}\n")

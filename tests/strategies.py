@@ -1,5 +1,5 @@
-"""Small nasty worlds for whatever works on feeds: few ids, times that collide, rows late by a
-little too much, duplicates, missing values."""
+"""Small adversarial worlds for code that works on feeds: few ids, times that collide, rows late by
+a little too much, duplicates, missing values."""
 
 from __future__ import annotations
 
@@ -83,8 +83,8 @@ VALUES: Mapping[ColumnType, st.SearchStrategy[Any]] = {
 
 
 def summed(changes: pa.Table, *, evidence: bool = True) -> Counter[str]:
-    """The answer that changes (ANSWERS) leave: facts with their weights, zeroes dropped. Raises if
-    a weight ends below zero."""
+    """The sum of changes (ANSWERS): facts with their weights, zeroes dropped. Raises if a weight
+    ends below zero."""
     total: Counter[str] = Counter()
     for row in changes.to_pylist():
         weight = row.pop("weight")

@@ -37,20 +37,20 @@ class Answer:
 
     @property
     def is_withdrawn(self) -> bool:
-        """Whether it is no answer any more."""
+        """Whether the answer was retracted."""
         return self.weight <= 0
 
 
 class Answers:
     """Iterate to follow: each change once, in order, forever. `position` is the number to continue
-    after, once the first was asked for."""
+    after, from the first request on."""
 
     def __init__(self, connection: Connection, query: dict[str, Any], *, after: int | None = None, poll: float = POLL_S) -> None:
         self._connection, self._query, self._poll = connection, query, poll
         self.position = after
 
     def __iter__(self) -> Iterator[Answer]:
-        """Raises Forgotten, Refused, Away."""
+        """Raises Forgotten, Refused, Unavailable."""
         feed, query = self._query["feed"], self._query["id"]
         if self.position is None:
             self.position = int((self._connection.get(f"feeds/{feed}/")["head"] or {}).get("outbox_seq", 0))
@@ -58,8 +58,7 @@ class Answers:
             found = self._connection.get("detections/", feed=feed, query=query, after=self.position, page_size=PAGE)
             changes = found["results"]
             for one, then in zip_longest(changes, changes[1:]):
-                # A caller that stops in the middle of a number gets all of it again, because
-                # it did not take all of it.
+                # A caller that stops within a number gets all changes of that number again.
                 self.position = one["seq"] - 1 if then is not None and then["seq"] == one["seq"] else one["seq"]
                 yield _answer(one)
             self.position = found["seq"]
@@ -68,7 +67,7 @@ class Answers:
 
     def now(self, *, since: int | None = None, until: int | None = None) -> Iterator[Answer]:
         """The answers that hold and that began from `since` to `until`; newest
-        first. Raises Refused, Away."""
+        first. Raises Refused, Unavailable."""
         parameters: dict[str, Any] = {"feed": self._query["feed"], "query": self._query["id"], "from": since, "to": until, "page_size": PAGE}
         found = self._connection.get("detections/", **parameters)
         while True:

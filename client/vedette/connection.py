@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 AGAIN = {429, 500, 502, 503, 504}
-"""Statuses after which the same request may be taken."""
+"""Statuses after which the same request may be accepted later."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 10.0
 GONE = 410
 
@@ -27,7 +27,7 @@ class Fault:
 
 
 class Refused(Exception):
-    """The server understood and said no: repeating will not help."""
+    """The server refused the request: repeating it will not help."""
 
     def __init__(self, status: int, faults: list[Fault]) -> None:
         super().__init__("; ".join(f"{fault.pointer} {fault.message}".strip() for fault in faults) or f"status {status}")
@@ -35,17 +35,16 @@ class Refused(Exception):
 
 
 class Forgotten(Refused):
-    """The server keeps the changes after this number no more: read the answers
-    again, and follow from now on."""
+    """The server no longer keeps the changes after this number: read the answers again, and follow
+    from now on."""
 
 
-class Away(ConnectionError):
+class Unavailable(ConnectionError):
     """The server could not be reached, or did not take the request, for longer than `retry_for`."""
 
 
 class Connection:
-    """Connections to one server, one for each thread that asks. Safe to be used by several
-    threads."""
+    """Connections to one server, one for each calling thread. Thread-safe."""
 
     def __init__(self, url: str, token: str, *, retry_for: float, timeout: float) -> None:
         parts = urlsplit(url)
@@ -58,13 +57,13 @@ class Connection:
 
     def get(self, path: str, **parameters: Any) -> Any:
         """The JSON at a path below `/api/v1/`; parameters that are None are left out. Raises
-        Refused, Forgotten, Away."""
+        Refused, Forgotten, Unavailable."""
         given = {name: value for name, value in parameters.items() if value is not None}
         return self.request("GET", path + (f"?{urlencode(given)}" if given else ""))
 
     def request(self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None) -> Any:
-        """The JSON of an answer of 2xx. Repeats what may be repeated. Raises
-        Refused, Forgotten, Away."""
+        """The JSON of an answer of 2xx. Repeats requests that may be repeated. Raises Refused,
+        Forgotten, Unavailable."""
         give_up, pause = time.monotonic() + self._retry_for, FIRST_PAUSE_S
         while True:
             wait = pause * random.uniform(0.8, 1.2)  # noqa: S311  so that not all come back at once
@@ -81,7 +80,7 @@ class Connection:
                 fault = f"{status} {answer[:500].decode(errors='replace')}"
                 wait = max(wait, retry_after)
             if time.monotonic() + wait > give_up:
-                raise Away(fault)
+                raise Unavailable(fault)
             time.sleep(wait)
             pause = min(LONGEST_PAUSE_S, pause * 2)
 

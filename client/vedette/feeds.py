@@ -1,4 +1,4 @@
-"""Rows on their way into a feed: in batches, each under an idempotency key."""
+"""Sends rows to a feed, in batches, each under an idempotency key."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ SHOWN = 100
 
 @dataclass(frozen=True)
 class Receipt:
-    """What became of rows: `received = appended + dead`; `late` of the appended ones came too late
-    to count. `dead_letters`: the first refused."""
+    """The result of sending rows: `received = appended + dead`; `late` of the appended ones came
+    too late to count. `dead_letters`: the first refused."""
 
     received: int = 0
     appended: int = 0
@@ -57,7 +57,7 @@ class Feed:
 
         Columns are `entity`, `t` (an integer in the feed's unit, or a datetime), `x`, `y`, `event`
         and the feed's own; NaN and None are left out. Sending the same rows again under the same
-        `key` adds nothing. Raises Refused, Away; what was sent before the fault stays.
+        `key` adds nothing. Raises Refused, Unavailable; what was sent before the fault stays.
         """
         key = key or uuid.uuid4().hex
         total = Receipt()
@@ -77,7 +77,7 @@ class Feed:
 
     def _send(self, batch: list[Row], key: str) -> Receipt:
         body = gzip.compress("".join(f"{json.dumps(_plain(row))}\n" for row in batch).encode(), 1, mtime=0)
-        # The same bytes each time: that is how the server knows a repetition from another
+        # The same bytes each time: the server thereby distinguishes a repetition from another
         # request under the same key.
         headers = {"Content-Type": "application/x-ndjson", "Content-Encoding": "gzip", "Idempotency-Key": key}
         try:
@@ -95,7 +95,7 @@ class Writer:
     after LINGER_S at the latest.
 
     `put` waits while WAITING_ROWS have not been sent. Leaving the `with` block waits for all of
-    them. What goes wrong is raised there, or by the next `put`.
+    them. Errors are raised there, or by the next `put`.
     """
 
     def __init__(self, feed: Feed) -> None:
@@ -106,7 +106,7 @@ class Writer:
         self.receipt = Receipt()
 
     def put(self, row: Row) -> None:
-        """Takes a row. Raises what went wrong with earlier ones."""
+        """Takes a row. Raises the error of earlier rows, if there was one."""
         _check(row)
         if self._fault is not None:
             raise self._fault
@@ -166,7 +166,7 @@ def _batches(rows: Iterator[Row]) -> Iterator[list[Row]]:
 
 
 def _check(row: Any) -> None:
-    """Raises TypeError for what is no row."""
+    """Raises TypeError for a value that is not a row."""
     if not isinstance(row, Mapping):
         raise TypeError(f"a row is a dict such as {{'entity': 'a', 't': 1}}, not {type(row).__name__}")
 

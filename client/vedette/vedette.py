@@ -22,7 +22,7 @@ class Vedette:
         self._connection = Connection(url, token, retry_for=retry_for, timeout=timeout)
 
     def feed(self, name: str) -> Feed:
-        """A feed, by its name; nothing is asked yet."""
+        """A feed, by its name; sends no request yet."""
         return Feed(self._connection, name)
 
     def answers(self, query: int | str, *, after: int | None = None, poll: float = POLL_S) -> Answers:

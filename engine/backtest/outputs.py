@@ -1,4 +1,4 @@
-"""The outputs besides the answers: dead letters, and the answers of each window."""
+"""The other outputs than the answers: dead letters, and the answers of each window."""
 
 from __future__ import annotations
 

@@ -55,8 +55,8 @@ class Borders(NamedTuple):
     the caller) owns items `region_items[r]` to `region_items[r + 1]`. `grid_boxes[g]` is (x0, y0,
     cell width, cell height, and their inverses); `grid_sizes[g]` is (columns, rows, first cell, how
     many cells descend). Cell k lists `cell_items[cell_first[k]:cell_first[k + 1]]`, a rectangle i
-    as ~i; or it descends into grid `cell_grid[k]` when that is not -1, and lists nothing. So what
-    the cells of a stretch of a row list lies in one piece.
+    as ~i; or it descends into grid `cell_grid[k]` when that is not -1, and lists nothing. So the
+    lists of consecutive cells of a row are contiguous.
     """
 
     kinds: npt.NDArray[np.int8]

@@ -1,8 +1,8 @@
-"""Sorted bounds with the partner end beside each bound: the index of ranges and of wide rectangles.
+"""Sorted bounds, each with its query's other end: the index of ranges and of wide rectangles.
 
 All bounds of one dimension are sorted. A value that moves from v0 to v1 changes the answer only of
-the queries whose bounds lie between the two; with the other end of its query beside it each bound
-decides by itself (it counts iff the other end was not crossed as well), so no set difference is
+the queries whose bounds lie between the two; with the other end of its query known each bound can
+be decided separately (it counts iff the other end was not crossed as well), so no set difference is
 formed. In d dimensions a query whose bounds are crossed in several of them is reported in the first
 only, and the check of the other dimensions stops at the first that refutes.
 

@@ -5,7 +5,7 @@ A polygon's answer changes iff the move crosses its border an odd number of time
 region on their left, so the sum of the signs of the crossings is the answer's change and no
 polygon is ever tested whole. A vertex exactly on the line of the move counts as lying on its left,
 which is a consistent infinitely small shift. The shift is harmless unless a sample lies exactly on
-the border; then the sample is inside (regions are closed) and the other one is located by itself,
+the border; then the sample is inside (regions are closed) and the other one is located separately,
 with exact signs throughout.
 
 References: research notes, crossing parity on the segment; [BMQ] 4.3 for the idea of visiting only

@@ -92,8 +92,8 @@ def _near(shape: Polygon, moves: Moves, i: int) -> list[list[float]]:
 
 
 def edge_contacts(edge: list[float], px: Fraction, py: Fraction, qx: Fraction, qy: Fraction) -> list[Fraction]:
-    """Fractions of the move from p to q at which it meets a closed edge: none, one, or the two
-    ends of a common stretch."""
+    """Fractions of the move from p to q at which it meets a closed edge: none, one, or the two ends
+    of a common segment."""
     ax, ay, bx, by = (Fraction(value) for value in edge)
     dx, dy, ex, ey = qx - px, qy - py, bx - ax, by - ay
     across = dx * ey - dy * ex

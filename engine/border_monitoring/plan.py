@@ -40,7 +40,7 @@ class TupleClass:
     """Queries that see the same tuples, and the structures over their monitors, largest first.
 
     `columns` are the needed columns; for a class of regions x, y. `watches`: the monitors with
-    options; their raw crossings only say where to look.
+    options; their raw crossings only show where to look.
     """
 
     key: ClassKey
@@ -83,8 +83,8 @@ class BorderIndex:
     `slots[i]`: the registry's number of `queries[i]`. Classes are in the order in which the queries
     need them first. `crossing_queries`: monitor -> border queries; `monitor_groups`: monitor ->
     groups; `group_queries`: group -> transition queries, whose type masks are `group_masks`
-    (parallel to its entries). Groups that are gone have no queries and want nothing. `before`: the
-    index that this one was made from.
+    (parallel to its entries). Removed groups have no queries and need nothing. `before`: the index
+    that this one was made from.
     """
 
     queries: tuple[RegisteredQuery, ...]

@@ -4,8 +4,8 @@ monitors are added and removed.
 A class holds a few structures, each at least `_STEP` times as large as the next. New monitors make
 a small one; those that have become too similar in size are rebuilt as one, and there the choice
 between sorted bounds and cells is made again. So a monitor takes part in a logarithmic number of
-rebuilds, and a registration costs what is new and small. Monitors that are gone stay where they
-are, unheard, until they are half of a structure.
+rebuilds, and a registration costs what is new and small. Removed monitors stay where they are,
+ignored, until they are half of a structure.
 
 References: [BMQ] 4.2 (insertion and deletion of queries). Departure: the paper changes its list in
 place; ours are immutable, sorted arrays.

@@ -3,8 +3,8 @@ depends on what it was before.
 
 A **pair** is such a monitor and an entity that is in the monitor's region or counts as inside. The
 index finds the entities that come into a region (by raw crossings and first tuples); from then on
-each tuple of a pair is looked at by itself, until the entity is outside in both senses. So the cost
-follows the tuples of pairs, not the tuples of the feed.
+each tuple of a pair is evaluated separately, until the entity is outside in both senses. So the
+cost follows the tuples of pairs, not the tuples of the feed.
 
     enters(d) = d in region, the condition holds at d, accuracy(d) <= the region's size
     stays(d)  = d at most max(hysteresis, accuracy(d)) from the region, and the condition holds at d

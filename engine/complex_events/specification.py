@@ -91,7 +91,7 @@ def uses_places(specification: CompositeSpecification) -> bool:
 
 
 def notices_of(document: Mapping[str, Any], feed: Feed) -> list[str]:
-    """Whether the pattern cannot occur at all, because it takes too long."""
+    """Whether the pattern can never occur, because it takes too long."""
     context = Context(feed, {})
     found = _PatternReader(list(document["primitives"])).read(document["pattern"], context.at("pattern"))
     within = context.at("within").duration(document["within"])

@@ -61,7 +61,7 @@ _FEW = 63
 
 class Lookup(NamedTuple):
     """The candidates found in the other variables' domains for an event as
-    V_i; bit j stands for V_j.
+    V_i; bit j represents V_j.
 
     `empty`: no stored event is consistent with the new one; `masks`: the candidates are the bits of
     row 0 of the pool's masks; `listed`: they are in the pool, which is filled up to `top`. `few`:

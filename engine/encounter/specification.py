@@ -23,8 +23,8 @@ class EncounterSpecification:
     """Pairs of entities of the roles `a` and `b` whose places at a multiple of `every` are
     at most `distance` apart.
 
-    A tuple determines its entity's place for less than `gap`; `position` (LAST
-    or INTERPOLATED) says how.
+    A tuple determines its entity's place for less than `gap`; `position` (LAST or INTERPOLATED)
+    defines how.
     """
 
     name: str
@@ -76,7 +76,7 @@ def uses_places(specification: EncounterSpecification) -> bool:
 
 
 def notices_of(document: Mapping[str, Any], feed: Feed) -> list[str]:
-    """A place that is valid for no time at all: such a query has no answers."""
+    """A place that is never valid: such a query has no answers."""
     if Context(feed).duration(document["gap"]) != 0:
         return []
     return [str(Message("no answers: a place is valid for less than the gap after its row, which is 0"))]

@@ -65,8 +65,8 @@ def revise(
 
 @jit
 def _revise(before_keys: Ints, before: Intervals, stays: Intervals, now_keys: Ints, now: Intervals, low: int, first: int) -> Any:
-    """Keys and lists of the answer, the intervals that are gone or new, and their weights: in one
-    call, because most answers are small."""
+    """Keys and lists of the answer, the intervals that are removed or new, and their weights: in
+    one call, because most answers are small."""
     earlier = _interval_rows(before_keys, stays, low)
     earlier = take_rows(earlier, np.flatnonzero(earlier[-2] < first))
     earlier[-1] = np.minimum(earlier[-1], first)
@@ -93,7 +93,7 @@ def _interval_rows(keys: Ints, lists: Intervals, low: int) -> Ints:
 @jit
 def difference(before: Ints, now: Ints) -> tuple[Ints, Ints]:
     """The rows (columns, rows) that are only in one of two sets, with their weights: -1 where a row
-    is gone, +1 where it is new."""
+    is removed, +1 where it is new."""
     gone = take_rows(before, np.flatnonzero(find_rows(now, before) < 0))
     come = take_rows(now, np.flatnonzero(find_rows(before, now) < 0))
     return np.concatenate((gone, come), axis=1), np.repeat(np.array([-1, 1]), np.array([gone.shape[1], come.shape[1]]))

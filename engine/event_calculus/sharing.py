@@ -4,9 +4,9 @@ its own share of their keys.
 A **key** of a relation is a set of one or two of its arguments. A relation has a key if every rule
 that defines it reads other relations with keys only for the same entities in the key. Then all
 tuples about one pair depend only on its own share. Results of the keyed stage, input rows and facts
-are known to all shares. Relations that read each other are distributed together or not at all.
-Those that are not distributed are computed by the first share only; fluents of one entity that the
-keyed stage does not compute are computed by each share.
+are known to all shares. Relations that read each other are either all distributed or all not. Those
+that are not distributed are computed by the first share only; fluents of one entity that the keyed
+stage does not compute are computed by each share.
 
 Open answers about pairs make entities members of dynamic domains, and these answers are in
 several shares. So a rule that reads members is distributed only if all shares know the members in

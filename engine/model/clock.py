@@ -2,8 +2,8 @@
 order in which rows arrive.
 
 The clock of a feed is the greatest `t` that has arrived; its watermark is `lateness` before that.
-One row with a wrong time far ahead would make all others late, so a feed may say how far `ahead` of
-the clock a row may be: those further ahead are dead letters with the reason `future` and do not
+One row with a wrong time far ahead would make all others late, so a feed may define how far `ahead`
+of the clock a row may be: those further ahead are dead letters with the reason `future` and do not
 move the clock.
 """
 

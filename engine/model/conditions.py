@@ -1,4 +1,4 @@
-"""`where`: conditions that an event must satisfy to count for a query at all."""
+"""`where`: conditions that an event must satisfy to count for a query."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class DeadLetter:
     """A refused row: `reason` from the closed list, `detail` a sentence, `row` the original
     values (null: unreadable).
 
-    `line` (from 1, the header counts) and `source` are where it stood in a file.
+    `line` (from 1, the header counts) and `source` are its place in a file.
     """
 
     reason: Reason
@@ -84,8 +84,8 @@ def check_rows(table: pa.Table, feed: Feed) -> tuple[pa.Table, list[DeadLetter]]
     each with its first fault).
 
     Columns the feed does not declare are left out, declared ones that are missing become null.
-    Whole numbers stand for text (ids) and for floats, whole floats for integers, timestamps for `t`
-    on an `ms` feed. NaN is a missing value, except in `x` and `y`.
+    Whole numbers are accepted as text (ids) and as floats, whole floats as integers, timestamps as
+    `t` on an `ms` feed. NaN is a missing value, except in `x` and `y`.
     """
     checked = CheckedRows(table, feed)
     return checked.good(), checked.dead()

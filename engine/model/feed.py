@@ -109,7 +109,7 @@ class Feed:
         return {**CORE_TYPES, **self.columns}
 
     def moment(self, t: int) -> str:
-        """A time of the feed as people read it.
+        """A time of the feed in readable form.
 
         >>> sea = Feed.from_json({"name": "sea", "crs": "geographic", "time": "ms"})
         >>> sea.moment(1_700_000_000_500), sea.moment(10**17)

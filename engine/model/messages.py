@@ -1,4 +1,4 @@
-"""Sentences for people that can be translated: a text with named placeholders, and their values.
+"""Messages for users that can be translated: a text with named placeholders, and their values.
 
 A Message is the English sentence, and a `str` like any other for logs, files and the database. The
 web application looks the text up in the reader's language before it fills in the values. Texts are

@@ -1,10 +1,10 @@
 """Compact ids: the numbers of entities in a group's planes.
 
-An entity's **compact id** is the index of its bit in planes and of its entry in the arrays beside
-them. Entities get ids in sequence, at their first sample that hits. So the width of planes is the
-number of entities that were in some region, not the number of all entities. When most entities with
-an id have no stored sample, the others are **renumbered** in the order of their entity numbers:
-rows that arrive in this order access memory sequentially, which the processor prefetches.
+An entity's **compact id** is the index of its bit in planes and of its entry in the other arrays.
+Entities get ids in sequence, at their first sample that hits. So the width of planes is the number
+of entities that were in some region, not the number of all entities. When most entities with an id
+have no stored sample, the others are **renumbered** in the order of their entity numbers: rows that
+arrive in this order access memory sequentially, which the processor prefetches.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ class RegionGrid:
 
     `edges[edge_first[r]:edge_first[r + 1]]` are rows ax, ay, bx, by of small polygons, `circles`
     rows x, y, radius, `boxes` rows west, south, east, north. The cell after the last has no regions
-    and stands for all points outside the grid.
+    and represents all points outside the grid.
     """
 
     regions: tuple[Region, ...]

@@ -52,7 +52,7 @@ def uses_places(specification: OccupancySpecification) -> bool:
 
 
 def notices_of(document: Mapping[str, Any], feed: Feed) -> list[str]:
-    """Tuples that count for no time at all: the count is always 0."""
+    """Tuples that never count: the count is always 0."""
     if document.get("stale") is None or Context(feed).duration(document["stale"]) != 0:
         return []
     return [str(Message("the count is always 0: a tuple counts for less than the time in stale after it, which is 0"))]

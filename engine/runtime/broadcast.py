@@ -181,8 +181,8 @@ class Broadcast:
         return cls(Admission(feed, dictionary), queries.partitions, BothStages(queries.plan(queries.partitions)))
 
     def take(self, stamped: pa.Table, watermark: int) -> tuple[Admitted, list[tuple[Name, pa.Table]]]:
-        """What the gate says, and changes, each with its operator. `stamped` are
-        all rows in arrival order."""
+        """What the gate admits, and changes, each with its operator. `stamped` are all rows in
+        arrival order."""
         admitted, batches = self.admission.take(stamped, watermark)
         # One process stores the dictionary, others the states with its codes: they are the same
         # whatever columns their queries read.

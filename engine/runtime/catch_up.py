@@ -21,10 +21,10 @@ batches wait only briefly."""
 
 @dataclass(frozen=True)
 class CatchUp:
-    """`side` evaluates `fresh` on the log, beside the running queries.
+    """`side` evaluates `fresh` on the log, alongside the running queries.
 
-    `wanted` says before each piece whether to continue; `keep` stores what was found (a repetition
-    after a crash meets the same rows); `report` gets how far the reading is.
+    `wanted` is asked before each piece whether to continue; `keep` stores what was found (a
+    repetition after a crash reads the same rows); `report` gets the progress of the reading.
     """
 
     side: GraphEvaluator

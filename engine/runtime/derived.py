@@ -6,8 +6,8 @@ feed's rows and its own events.
       +-- gate: sorted rows before the watermark ------------+-----------------------------+
 
 Every query that derives gets rows up to, and not including, the watermark: an event of an answer
-stands after all rows of its time, of which more may come while the watermark is there. An answer
-has been asserted once the watermark has passed the time at which it is known, so all queries of the
+comes after all rows of its time, of which more may come while the watermark is there. An answer has
+been asserted once the watermark has passed the time at which it is known, so all queries of the
 graph are evaluated in one pass, in its order, within one batch.
 """
 
@@ -198,8 +198,7 @@ class DerivedQuery:
         return self._widened(events.append_column(SEQ, pa.array(np.arange(DERIVED_SEQ + first, DERIVED_SEQ + self.count), pa.int64())))
 
     def _widened(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """In the columns of `schema`; a whole number of the feed may stand in a column of
-        answers."""
+        """In the columns of `schema`; a whole number of the feed may be in a column of answers."""
         names = rows.schema.names
         columns = [
             pc.cast(rows.column(field.name), field.type, safe=False) if field.name in names else pa.nulls(rows.num_rows, field.type)
@@ -211,7 +210,7 @@ class DerivedQuery:
         """As if each row had arrived at its time, and each event when it was known,
         independent of batches and disorder.
 
-        A last row says that the clock has come to the watermark: windows before it are decided,
+        A last row shows that the clock has reached the watermark: windows before it are decided,
         though no row may follow for long.
         """
         if self.arrived or len(rows):
@@ -341,7 +340,7 @@ class GraphEvaluator:
         if self._rows is not None:
             for rows in stamped:
                 self._rows.take(rows)
-            # A base that evaluates later than it takes rows says how far it is.
+            # A base that evaluates later than it takes rows reports how far it is.
             if outcome.watermark is not None:
                 outcome = self._followed(outcome, outcome.watermark)
         return self._of_fresh(outcome)
@@ -364,7 +363,7 @@ class GraphEvaluator:
         fresh = outcome.changes.filter(pc.is_in(keys, pa.array([f"{query} {version}" for query, version in self._only])))
         return replace(outcome, changes=fresh)
 
-    # -- queries that come and go ------------------------------------------------------------------
+    # -- added and removed queries -----------------------------------------------------------------
 
     def register(self, queries: Sequence[RegisteredQuery], caught_up: GraphEvaluator | None = None) -> None:
         """As Evaluator.register. A query that derives and is not in `caught_up` begins here: it has

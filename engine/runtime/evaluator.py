@@ -174,7 +174,7 @@ class Evaluator:
         shares = {name: [divided(rows, route_partitions(rows, count), count) for rows in batches] for name, batches in emitted.items()}
         return [{name: [parts[p] for parts in batches] for name, batches in shares.items()} for p in range(count)]
 
-    # -- queries that come and go ------------------------------------------------------------------
+    # -- added and removed queries -----------------------------------------------------------------
 
     def register(self, queries: Sequence[RegisteredQuery], caught_up: Evaluator | None = None) -> None:
         """From the next row on `queries` run, and no others.
@@ -357,7 +357,8 @@ def route_partitions(rows: pa.RecordBatch, partitions: int) -> npt.NDArray[np.in
 
 
 def divided(rows: Rows, partition_of_row: npt.NDArray[np.int64], partitions: int) -> list[Rows]:
-    """For each partition its rows, in their order; `partition_of_row` says which these are."""
+    """For each partition its rows, in their order; `partition_of_row` has the partition of each
+    row."""
     order = np.argsort(partition_of_row.astype(np.uint16), kind="stable")
     ends = np.searchsorted(partition_of_row[order], np.arange(partitions + 1))
     together = rows.take(pa.array(order))

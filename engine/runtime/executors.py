@@ -1,7 +1,7 @@
 """The evaluator spread over Spark's workers: the same partitions as in one process, each on an
 executor that keeps its state.
 
-The driver says which rows come next and names the states; what the tasks do is in
+The driver determines which rows come next and names the states; what the tasks do is in
 `executors_tasks.py`. A partition's task prefers the executor that has its state (`placement.py`);
 where executors cannot be named, as in one JVM, tasks often do not find their state and begin at the
 last snapshot. The files of the states and those of the log are reached by all executors: in a
@@ -63,7 +63,7 @@ DUMPS_KEPT = 3
 
 class PlanCache:
     """The last plan of a job, and its broadcast: workers that have compiled it need not compile it
-    again for an evaluator that starts anew with the same queries."""
+    again for an evaluator that is restarted with the same queries."""
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
@@ -252,7 +252,7 @@ class ExecutorsEvaluator:
         return read_spilled(self.states.files, self.tasks.run(act, list(together.items())))
 
     def _outcome(self, messages: Sequence[Message], span: Span) -> tuple[Outcome, int | None]:
-        """What the tasks say, and `last_t` after it. Raises QueryStopped, OperatorFailed."""
+        """What the tasks report, and `last_t` after it. Raises QueryStopped, OperatorFailed."""
         plan, last_t = self._plan, self.last_t
         changes, late = [ANSWERS.empty_table()], [pa.Table.from_batches([], stamped_schema(self.feed))]
         processed = duplicates = 0
@@ -325,7 +325,7 @@ def _dumped(local: Evaluator, name: str, part: Any) -> bytes:
 
 class _SideEvaluator:
     """A local evaluator of new queries, `side`, and the one it will join: `running`, all of the
-    executors' as it stood when this one began.
+    executors' as it was when this one began.
 
     Entity codes are given out by the executors, so states that they made since then cannot
     be read with those of `side`: `running` takes the rows since then again. Those before it
@@ -368,7 +368,7 @@ class ExecutorsProcessor(FeedProcessor):
 
     @cached_property
     def _states(self) -> StateFiles:
-        """The files of the partitions' states, beside the snapshots that name them."""
+        """The files of the partitions' states, next to the snapshots that name them."""
         return StateFiles(self.snapshots.files)
 
     def _begin(self, queries: Sequence[RegisteredQuery]) -> Any:

@@ -48,7 +48,7 @@ INLINE_BYTES = 256_000
 100 ms in a store, while the driver only forwards the tasks' messages."""
 
 Message = tuple[str, str, bytes]
-"""What a task says: a kind (changes and late rows as Arrow streams, counts as JSON, emitted,
+"""What a task reports: a kind (changes and late rows as Arrow streams, counts as JSON, emitted,
 dumped, missed, stopped, failed), a name, the rest.
 
 A large one is spilled to a file: its kind is SPILLED, its name that of the file, and the rest is
@@ -170,7 +170,7 @@ def _first_stage(queries: Queries, work: BatchWork, mine: Sequence[int]) -> Iter
     whole = _whole(work, feed, plan, mine)
     lost_whole = whole is not None and whole.is_lost
     # All processes admit the same rows to queries that have all of them
-    # broadcast; one of them says which.
+    # broadcast; one of them reports which.
     counting = not plan.partitions_rows and _is_first(plan, mine)
     yield from [("loaded", "", b"")] * (len(lost) + lost_whole)
     # What a step emitted is numbered from the first new one: replayed steps are before 0, and most
@@ -327,7 +327,7 @@ def _emitted(work: BatchWork, emitted: _Emitted) -> Iterator[Message]:
 
 
 def pieces_of(payload: bytes) -> list[EmittedRows]:
-    """What a task emitted, as it says."""
+    """What a task emitted, from its message."""
     facts, parts = unpack(payload)
     file, rows = facts["file"], parts["rows"]
     return [
@@ -423,7 +423,7 @@ def keys_named(plan: JobPlan, name: str) -> Keys:
 
 
 def raise_fault(kind: str, name: str, payload: bytes) -> None:
-    """The fault that broke off a task, if this message carries one; nothing for other kinds."""
+    """The fault that ended a task, if this message carries one; nothing for other kinds."""
     if kind == "stopped":
         query, version, reason = json.loads(payload)
         raise QueryStopped((query, version), reason)

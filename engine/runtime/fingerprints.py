@@ -200,7 +200,7 @@ class SeenRows:
 
 @njit(cache=True, nogil=True)
 def _insert(first: Any, second: Any, t: Any, table_first: Any, table_second: Any, table_t: Any, used: Any, fresh: Any) -> Any:
-    """Puts rows into the table; `fresh` says which were not in it. Returns how many."""
+    """Puts rows into the table; `fresh` marks those that were not in it. Returns how many."""
     mask = len(used) - 1
     added = 0
     for i in range(len(t)):

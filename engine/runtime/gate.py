@@ -103,8 +103,8 @@ class Gate:
         return gate
 
     def divided(self, partitions: int, partition_of: Callable[[pa.Array], Ints]) -> list[Gate]:
-        """Inverse of `union`: `partition_of` says where each entity belongs. Fingerprints do not
-        say whose they are: each gate has all of them."""
+        """Inverse of `union`: `partition_of` gives the partition of each entity. Fingerprints do
+        not show whose they are: each gate has all of them."""
         waiting = self._waiting.rows
         partition_of_row, gates = partition_of(waiting.column(ENTITY)), []
         for p in range(partitions):

@@ -162,8 +162,8 @@ class _States(ABC):
         return plan
 
     def migrate(self, plan: Plan, others: Sequence[Self] = ()) -> None:
-        """Switches to `plan`. `others` stand at the same row, have the same
-        dictionary and are consumed."""
+        """Switches to `plan`. `others` are at the same row, have the same dictionary and are
+        consumed."""
         parts, plan = [self, *others], self._with_stage(plan)
         self.states = {name: self._migrated(name, run, [part for part in parts if name in part.plan]) for name, run in plan.items()}
         self.plan = plan

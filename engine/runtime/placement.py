@@ -10,7 +10,7 @@ Executor = str
 
 
 def placed(before: Mapping[int, Executor], executors: Sequence[Executor], partitions: Collection[int]) -> dict[int, Executor]:
-    """A place for each partition: where it was, unless that executor is gone or has more than its
+    """A place for each partition: where it was, unless that executor has ended or has more than its
     share. Empty without executors.
 
     A new executor gets partitions of the others, and no more move than necessary.

@@ -1,7 +1,7 @@
-"""How one feed is processed exactly once: batches, snapshots, queries that come and go, recovery.
+"""How one feed is processed exactly once: batches, snapshots, changes of queries, recovery.
 
 Knows neither Spark nor Django. A batch is what the log has beyond the stored rows; a `Store` keeps
-answers and the head of the feed in one transaction each. After any crash the head says which rows
+answers and the head of the feed in one transaction each. After any crash the head shows which rows
 are in the stored answers (`last_seq`) and which snapshot to continue from; everything after it is
 repeated from the log, and nothing is stored twice.
 """
@@ -38,7 +38,7 @@ from engine.sources.store import StoreUnavailable
 BATCH_ROWS = 400_000
 """Rows of one batch at most, unless a single segment has more. Bounds the memory that a backlog
 needs, and the time until the first of its answers is seen; a batch of a second at full load makes
-what each costs by itself small."""
+the fixed cost of each small."""
 SNAPSHOT_SHARE = 0.05
 """Snapshots take at most about this share of the time: fewer mean a longer replay after a crash."""
 JOIN_ROWS = 50_000
@@ -169,7 +169,7 @@ class FeedProcessor:
             self.snapshots.remove(left)
 
     def _parts(self) -> list[str]:
-        """The files beside the snapshot that the evaluator's dump names."""
+        """The files in addition to the snapshot that the evaluator's dump names."""
         return []
 
     # -- batches -----------------------------------------------------------------------------------
@@ -178,7 +178,7 @@ class FeedProcessor:
         """Takes the next batch; false when the log has nothing new, and everything is stored.
         Raises LogDamaged, MissingRows.
 
-        When it returns true the answers are stored, or are being stored beside.
+        When it returns true the answers are stored, or are being stored in the background.
         """
         with self._batch_lock:
             try:
@@ -305,7 +305,7 @@ class FeedProcessor:
         self._part_since = None
 
     def _settle(self) -> None:
-        """What was evaluated is stored, or evaluated anew. Caller holds the batch lock."""
+        """Stores what was evaluated, or evaluates it again. The caller holds the batch lock."""
         try:
             self._storing.settle()
         except StoreTooSlow as slow:
@@ -350,7 +350,7 @@ class FeedProcessor:
 
     @property
     def is_storing(self) -> bool:
-        """Whether something that was found is being stored beside."""
+        """Whether answers are being stored in the background."""
         return self._storing.since is not None
 
     def batch_seconds(self) -> float:
@@ -391,13 +391,13 @@ class FeedProcessor:
         failpoint("batch.after_snapshot")
         return replace(head, snapshot=name, snapshot_seq=state.facts["position"])
 
-    # -- queries that come and go ------------------------------------------------------------------
+    # -- added and removed queries -----------------------------------------------------------------
 
     def follow(self) -> None:
         """Brings the running queries to the feed's present version; returns at once if they are.
 
-        Queries that are gone stop at the next batch boundary. New ones first answer for the
-        history, beside the batches.
+        Removed queries stop at the next batch boundary. New ones first answer for the history,
+        while batches continue.
         """
         version = self.store.version()
         if version == self.head.query_version:

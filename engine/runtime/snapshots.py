@@ -22,13 +22,13 @@ DIGEST_BYTES = 32
 
 
 class SnapshotUnusable(RuntimeError):
-    """A snapshot that is missing, cut off or altered; the text says which. Its state has
-    to be rebuilt from the log."""
+    """A snapshot that is missing, cut off or altered; the text states which. Its state has to be
+    rebuilt from the log."""
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """`data` is the evaluator's own; `facts` says what it belongs to (position), and the files of
+    """`data` is the evaluator's own; `facts` has what it belongs to (position), and the files of
     its parts if it has some elsewhere."""
 
     facts: Mapping[str, Any]
@@ -36,7 +36,7 @@ class Snapshot:
 
     @property
     def parts(self) -> list[str]:
-        """The names of its `StateFiles` beside."""
+        """The names of its `StateFiles`."""
         return list(self.facts.get("parts", ()))
 
 
@@ -63,8 +63,8 @@ class StateFiles:
         self._adopted -= gone
 
     def left_behind(self, names: Collection[str]) -> list[str]:
-        """What is there from other starts beside `names`: a later one's
-        too, if there is one by now."""
+        """The files of other starts that are not in `names`: a later one's too, if there is one by
+        now."""
         return [name for name in self.files.names() if not self._has_mark(name) and name not in names]
 
     def remove(self, names: Iterable[str]) -> None:

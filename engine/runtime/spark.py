@@ -35,7 +35,7 @@ JVM_OPTIONS = [
 ]  # fmt: skip
 DRIVER_OPTIONS = [*JVM_OPTIONS, "-XX:CICompilerCount=2"]
 EXECUTOR_OPTIONS = [*JVM_OPTIONS, "-XX:TieredStopAtLevel=1"]
-"""An executor's JVM does little but pass on what Python says. With both compilers two of them took
+"""An executor's JVM does little but pass on what Python sends. With both compilers two of them took
 6.3 s of processor time a million rows in the first three million rows and 0.44 s in the next; with
 the first compiler alone 1.3 s and 0.29 s."""
 PROJECT = Path(__file__).resolve().parents[2]
@@ -66,7 +66,7 @@ def settings(cores: int, *, memory: str = "1g") -> dict[str, str]:
         "spark.python.unix.domain.socket.enabled": "true",
         # A batch of 1,000 rows in 79 ms instead of 136 ms.
         "spark.sql.streaming.checkpointFileManagerClass": FILE_MANAGER,
-        # Without a second file of check sums beside each of the checkpoint's small ones: a damaged
+        # Without a second file of check sums for each of the checkpoint's small ones: a damaged
         # checkpoint is replaced, never trusted.
         "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
@@ -110,7 +110,7 @@ def local_master(cores: int) -> str:
 def local_cluster(executors: int, folder: Path, *, memory_mb: int = 512) -> tuple[str, dict[str, str]]:
     """The master and its settings of a cluster on this machine: so many executors, each a process
     with one core and so one Python worker, which keeps the states of its partitions. `folder` is
-    for what they write beside."""
+    for their other files."""
     os.environ.update(SPARK_WORKER_DIR=str(folder))
     extra = {
         "spark.authenticate.secret": secrets.token_hex(16),
@@ -125,7 +125,7 @@ def session(name: str, *, cores: int, master: str | None = None, memory: str = "
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     if "spark.driver.host" not in (extra or {}):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    # Workers import this package too, from whatever folder the program was started in.
+    # Workers import this package too, from any folder that the program was started in.
     paths = [str(PROJECT), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
     builder: Any = SparkSession.builder.appName(name).master(master or local_master(cores))
@@ -137,7 +137,7 @@ def session(name: str, *, cores: int, master: str | None = None, memory: str = "
 
 
 def jvm_ended(spark: SparkSession) -> bool:
-    """Whether the session's JVM is gone: this process can then never use Spark again."""
+    """Whether the session's JVM has ended: this process can then never use Spark again."""
     gateway: Any = spark.sparkContext._gateway
     return gateway is None or gateway.proc.poll() is not None
 

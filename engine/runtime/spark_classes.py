@@ -3,7 +3,7 @@ write what came of it to a file.
 
 From a start to the first micro-batch a job's JVM takes 11.5 s of processor time, and 7.2 s with the
 file (4.0 s with the first compiler alone). A JVM that did not write the file (another version), or
-whose class path is another, says so and starts without it.
+whose class path is another, prints a warning and starts without it.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""How many rows are evaluated and stored at a time: memory stays bounded, whatever a query
-finds."""
+"""How many rows are evaluated and stored at a time: memory stays bounded for any number of
+answers."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The stored results of a feed's processing: its answers, and the head that
-says which rows are in them."""
+"""The stored results of a feed's processing: its answers, and the head that records which rows are
+in them."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Commit:
 
 class Store(Protocol):
     """The store of answers and heads. Raises errors that make continuing impossible (a newer epoch,
-    a database that stays away)."""
+    a database that stays unavailable)."""
 
     def open(self) -> Head:
         """The feed's head, taken over for this epoch."""
@@ -84,8 +84,8 @@ class Store(Protocol):
         """Queries that have joined, in the order of `keys`; one that exists no more is left out."""
 
     def prepare(self, changes: pa.Table) -> Sequence[Any]:
-        """`changes` (ANSWERS schema) as `commit` takes them: what can be
-        done beside another commit."""
+        """`changes` (ANSWERS schema) as `commit` takes them: what can be done during another
+        commit."""
 
     def commit(self, commit: Commit) -> bool:
         """Stores it with the new head, or nothing; False when the batch had been stored

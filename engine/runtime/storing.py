@@ -12,8 +12,8 @@ class StoreQueue:
     """What is stored of one feed, in order: each thing after the one before,
     and only if that succeeded.
 
-    With an executor it is stored beside the caller, who calls `settle` before giving it more than
-    belongs together; without one, at once.
+    With an executor it is stored while the caller continues, who calls `settle` before giving it
+    more than belongs together; without one, at once.
     """
 
     def __init__(self, executor: Executor | None) -> None:

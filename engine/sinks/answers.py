@@ -25,7 +25,7 @@ from engine.model.changes import ANSWERS, EVIDENCE_ITEM
 ITEM = pa.struct([field for field in EVIDENCE_ITEM if field.name != "seq"])
 """One evidence event in an answer file: its position in the feed is internal to the engine."""
 _SORT = ("query", "start", "$end", "$entities", "kind", "$value", "$evidence", "version")
-"""Together they identify a fact, so the changes of one are beside each other."""
+"""Together they identify a fact, so the changes of one are next to each other."""
 _NO_END = 2**63 - 1
 FORMATS = (".parquet", ".csv", ".jsonl")
 

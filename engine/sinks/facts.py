@@ -13,8 +13,8 @@ from engine.sinks.texts import quoted
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A fact as it stands after the batch: `weight` 1 asserted, 0 retracted; `evidence` is JSON
-    text, None for interval algebra."""
+    """A fact as it is after the batch: `weight` 1 asserted, 0 retracted; `evidence` is JSON text,
+    None for interval algebra."""
 
     key: bytes
     query_id: int

@@ -20,7 +20,7 @@ def natural_key(
     A fact made of events (`evidence`: their positions in the log) is identified by them, and by its
     end where that never comes later; an interval of interval algebra (`evidence` None) by its
     start, so that closing or revising it updates the same row. The evidence of REVISED ones is
-    revised too: it says nothing of which interval it is.
+    revised too: it does not identify the interval.
 
     >>> (
     ...     natural_key("7", 1, "near", ["a"], None, 5, None, None)

@@ -26,7 +26,7 @@ class Appended:
     `last_seq = first_seq - 1` when there were none.
 
     `repeated`: the log has an earlier append with the same key; nothing was written now. `note` is
-    what is kept beside the rows.
+    what is stored with the rows.
     """
 
     first_seq: int
@@ -45,7 +45,7 @@ class AppendPoint:
 
 
 Admit = Callable[[pa.Table, AppendPoint], tuple[pa.Table, Mapping[str, Any]]]
-"""(rows, their position) -> the rows to append, and the note to keep beside them."""
+"""(rows, their position) -> the rows to append, and the note to store with them."""
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,8 @@ reads only their row groups.
 
 An entity has one of BUCKETS buckets, by the CRC-32 of its name. A segment of many rows is
 written with a row group for each group of buckets, the rows of a group in order of seq; its
-metadata says how many groups there are. A segment of few rows is one group, in order: decoding
-it costs less than the groups would.
+metadata has the number of groups. A segment of few rows is one group, in order: decoding it costs
+less than the groups would.
 """
 
 from __future__ import annotations

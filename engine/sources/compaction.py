@@ -1,8 +1,8 @@
 """Compaction of the settled part of an event log, and its retention.
 
-Order makes it safe beside writers and readers: the larger file is complete and visible before any
-of its parts goes, and parts go oldest first. A crash between leaves overlaps, which readers ignore
-and the next run removes.
+Order makes it safe during writes and reads: the larger file is complete and visible before any of
+its parts is removed, and parts are removed oldest first. A crash between leaves overlaps, which
+readers ignore and the next run removes.
 """
 
 from __future__ import annotations

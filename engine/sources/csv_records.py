@@ -1,8 +1,8 @@
 """CSV taken apart into records: lines, except that a cell in quotes may hold line breaks.
 
-Blocks whose quotes stand as RFC 4180 has them are left whole, for Arrow to read. In others Python's
-reader takes one record after the other: a line that is no record costs none of those after it.
-Where a record ends does not depend on how the text is divided into blocks.
+Blocks whose quotes follow RFC 4180 are left whole, for Arrow to read. In others Python's reader
+takes one record after the other: a line that is no record costs none of those after it. Where a
+record ends does not depend on how the text is divided into blocks.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from engine.sources.lines import LINE_BYTES, TOO_LONG, has_longer_line, is_utf8,
 
 Ints = npt.NDArray[np.int64]
 MAX_LINES = 1000
-"""The maximum number of lines of a record, besides LINE_BYTES bytes: after a stray quote the
+"""The maximum number of lines of a record, in addition to LINE_BYTES bytes: after a stray quote the
 rest of the file is not lost."""
 MAX_UNCLOSED_QUOTES = 100
 """The number of unclosed quotes that are looked up in the following lines; after them, cells of the

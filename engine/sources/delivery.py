@@ -39,7 +39,7 @@ def by_arrival(pieces: Iterable[CheckedChunk]) -> Iterator[pa.Table]:
             keys, finer = _comparable(piece.extra)
             rows = piece.rows.append_column(_KEY, keys).append_column(_FINER, finer)
             if keys.null_count:
-                # Apart: a part without any value does not say of what type they are.
+                # Separately: a part without any value does not show their type.
                 some_without = True
                 without.add(piece.rows.filter(keys.is_null()))
                 rows = rows.filter(keys.is_valid())

@@ -88,7 +88,7 @@ class EventLog:
         """Puts checked, unstamped `rows` at the end of the log; they are on disk when this returns.
 
         With a `key`, an append at or beyond `since` with the same key is returned instead of
-        writing again. `note` (JSON) is kept beside the rows until they are compacted. `admit`
+        writing again. `note` (JSON) is stored with the rows until they are compacted. `admit`
         (instead of a note) decides at the rows' place in the log which of them are appended: only
         there is their clock known. Raises OSError: then the rows may be in the log or not; a retry
         with the same key is safe.
@@ -326,8 +326,8 @@ class EventLog:
         """Stamped rows with `from_seq <= seq < to_seq` (null: up to the end as it is now), in
         order, in tables of bounded size.
 
-        Starts at the oldest row kept when `from_seq` is gone already. Columns that a segment does
-        not have are missing from its tables. Raises LogDamaged, and RowsDropped if rows go
+        Starts at the oldest row kept when `from_seq` is removed already. Columns that a segment
+        does not have are missing from its tables. Raises LogDamaged, and RowsDropped if rows go
         (retention) before they are read.
         """
         stop = self.end[0] if to_seq is None else to_seq
@@ -413,7 +413,7 @@ class EventLog:
         after them, or the least time when there are none.
 
         From the names of segments and the statistics of the first and the last one's row groups: no
-        row is read. Rows that stand between the oldest row and the span's first are outside.
+        row is read. Rows between the oldest row and the span's first are outside.
         """
         segments = self.segments()
         next_seq, max_t = (segments[-1].next_seq, segments[-1].max_t) if segments else (0, LEAST_T)

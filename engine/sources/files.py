@@ -47,8 +47,8 @@ class Columns:
     """Which columns of a file are read as which of the feed's: `--map`. `extra` is read too,
     for the order of delivery.
 
-    A name such as `scene+id` that the file has no column of stands for its columns `scene` and
-    `id`, their texts joined by JOINT; where one is missing so is the whole.
+    A name such as `scene+id` that the file has no column of means its columns `scene` and `id`,
+    their texts joined by JOINT; where one is missing the result is missing.
     """
 
     feed: Feed

@@ -56,7 +56,7 @@ def later_rows(log: EventLog, to: int) -> Iterator[pa.Table]:
 
 def remove_later(log: EventLog, to: int) -> None:
     """Replaces the log's end, from the first file with a row beyond `to`, by one file without such
-    rows: whole or not at all."""
+    rows: atomically."""
     with log.alone():
         segments = log.segments()
         begin = next((i for i, segment in enumerate(segments) if _reaches(segment, to)), None)

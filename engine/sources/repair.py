@@ -41,7 +41,7 @@ class Repaired:
     """The result for one damaged or missing file: `kept` of its rows `[first_seq, next_seq)`;
     `lost` are the numbers of the others.
 
-    `counted`: the file still says which deliveries it holds, so its rows will be counted as
+    `counted`: the file still shows which deliveries it holds, so its rows will be counted as
     received if they were not yet.
     """
 
@@ -185,7 +185,7 @@ def _fill(log: EventLog, first: int, stop: int, schema: pa.Schema, whole: Sequen
     rows, lost = _with_lost(first, stop, {}, clock, max_t, schema)
     before = [segment for segment in whole if segment.next_seq <= first]
     mtime_ns = max((segment.path.stat().st_mtime_ns for segment in before), default=0) + 1_000_000
-    # Beside its neighbours: compaction never goes back behind the end of history.
+    # In the folder of its neighbours: compaction never goes back behind the end of history.
     is_history = any(segment.first_seq >= stop and segment.path.parent == log.history for segment in whole)
     _write(log, log.history if is_history else log.live, rows, None, max_t, mtime_ns)
     return Repaired(
@@ -269,8 +269,8 @@ def _with_lost(first: int, stop: int, kept: dict[int, pa.Table], clock: int | No
     """Rows `[first, stop)`: those in `kept` (tables by their first number) and placeholders for the
     others, with their numbers.
 
-    `clock` is the greatest `t` before them. The last row that stands for a lost one reaches
-    `max_t` unless a kept one does.
+    `clock` is the greatest `t` before them. The last row that replaces a lost one reaches `max_t`
+    unless a kept one does.
     """
     reached = max((pc.max(table.column(TIME)).as_py() for table in kept.values()), default=None)
     tables: list[pa.Table] = []

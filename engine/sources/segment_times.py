@@ -95,7 +95,7 @@ def reaching(segments: Sequence[Segment], wanted: TailRequest) -> list[Segment]:
     """Those of neighbours that may hold a wanted row, only by their names.
 
     The clock of a segment's rows is at least the greatest `t` before it: once that less the
-    lateness is past the span, so is every row on time.
+    lateness is past the span, every row on time is past it too.
     """
     kept = [segment for segment in segments if segment.max_t >= wanted.from_t]
     if wanted.to_t is None or wanted.lateness is None:
@@ -115,7 +115,7 @@ def matching(segment: Segment, wanted: TailRequest) -> pa.Table:
             # Each group has rows of all the file's times.
             return wanted.among(rows_of(file, needed).replace_schema_metadata(None))
         groups = [g for g in range(file.num_row_groups) if _may_hold(file, g, wanted.from_t, wanted.to_t)]
-        # No group at all is still a table with the columns.
+        # Without any group it is still a table with the columns.
         read = (file.read_row_groups(some, columns=needed) for some in [[g] for g in groups] or [[]])
         return pa.concat_tables([wanted.among(rows.replace_schema_metadata(None)) for rows in read])
 

@@ -1,11 +1,11 @@
-"""Segments of an event log: their names, and how one becomes visible whole or not at all.
+"""Segments of an event log: their names, and how one becomes visible as a whole.
 
-A segment is a Parquet file of rows with dense sequence numbers in order. Its name says which, and
-how far the feed's clock had come: `<first seq, 20 digits>-<rows>-<greatest t up to its last
-row>.<CRC-32 of the file, 8 hexadecimal digits>.parquet`. The checksum is verified when a segment is
-opened; of a large one once in a process, as long as the file system says that the file is the same.
-The pages that are read have separate checksums. Segments of older releases have none in their names
-and are read without verification.
+A segment is a Parquet file of rows with dense sequence numbers in order. Its name gives these
+numbers and the feed's clock: `<first seq, 20 digits>-<rows>-<greatest t up to its last row>.<CRC-32
+of the file, 8 hexadecimal digits>.parquet`. The checksum is verified when a segment is opened; of a
+large one once in a process, as long as the file system reports that the file is the same. The pages
+that are read have separate checksums. Segments of older releases have none in their names and are
+read without verification.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """An event log on shared storage: any number of processes on any machines append to it
 and read it (decision 26).
 
-A database keeps the order: a row for each segment, and one for each feed that says where its log
-ends. Files lie in a local folder, or in a store of S3's protocol; no folder is listed to read, and
-no file is renamed or locked.
+A database keeps the order: a row for each segment, and one for each feed with the end of its log.
+Files are in a local folder, or in a store of S3's protocol; no folder is listed to read, and no
+file is renamed or locked.
 
     <store>/<feed>/live/      segments as they were appended
     <store>/<feed>/history/   the same rows in fewer, larger files
@@ -56,8 +56,8 @@ REMEMBERED = 1_000
 
 @dataclass(frozen=True)
 class LogEnd:
-    """The end of a log: the next row's number, the clock, and for how many
-    milliseconds it has stood there."""
+    """The end of a log: the next row's number, the clock, and for how many milliseconds it has been
+    there."""
 
     next_seq: int = 0
     max_t: int | None = None
@@ -129,7 +129,7 @@ class SegmentOrder(Listing, Protocol):
         """All files of the feed that are or were segments and have not been forgotten."""
 
     def forget(self, files: Sequence[str]) -> None:
-        """The files are gone."""
+        """The files have been deleted."""
 
 
 @dataclass(frozen=True)

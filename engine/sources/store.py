@@ -2,8 +2,8 @@
 protocol, behind one URL.
 
 `s3://bucket/prefix?endpoint_override=host:port&scheme=http&region=...`, `file:///folder` or
-`/folder`. Keys come from `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`, from what the machine is
-allowed to, or stand in the URL.
+`/folder`. Keys come from `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`, from the machine's role,
+or from the URL.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class StoreUnavailable(OSError):
 
 
 class StoreError(ValueError):
-    """The URL names no store; the text says why."""
+    """The URL names no store; the text gives the reason."""
 
 
 class Files:
@@ -175,7 +175,7 @@ def _with_retries(act: Callable[[], Found]) -> Found:
 
 
 def _put_locally(path: Path, content: Iterable[pa.Buffer | bytes], lasting: bool) -> None:
-    """Written beside it, and renamed; synced to disk if it is `lasting`."""
+    """Writes a file next to it, and renames it; synced to disk if it is `lasting`."""
     _make(path.parent)
     part = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:

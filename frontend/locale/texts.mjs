@@ -23,8 +23,8 @@ const SERVER = join(ROOT, "webapp/locale");
  */
 const NAMES = join(HERE, "names.txt");
 /**
- * What is wrong with an answer of the server is said to developers; the worker gets
- * its texts by its address.
+ * Faults of the server's responses are reported to developers; the worker gets its texts by its
+ * address.
  */
 const NO_TEXTS = new Set(["lib/parse.ts", "live/frames.ts", "push_worker.ts"]);
 /** Functions that put a text before the reader, and which of their arguments it is. */
@@ -86,7 +86,7 @@ function written(node) {
   return [node.head, ...node.templateSpans.map((span) => span.literal)].map((part) => part.text).join("…");
 }
 
-/** Whether a literal stands where no text does. */
+/** Whether a literal is in a place where no text can be. */
 function isNoText(node) {
   const { parent } = node;
   if (ts.isImportDeclaration(parent) || ts.isExportDeclaration(parent) || ts.isLiteralTypeNode(parent)) return true;
@@ -168,7 +168,7 @@ function catalogueOf(texts, old) {
   return po.compile({ ...old, translations }, { foldLength: 0, sort: true }).toString() + "\n";
 }
 
-/** What of a template is no text: tags with what stands in them, values, comments, and drawings. */
+/** The parts of a template that are no text: tags, values, comments, and drawings. */
 const NO_PROSE = /\{% blocktranslate .*?\{% endblocktranslate %\}|\{%.*?%\}|\{\{.*?\}\}|\{#.*?#\}|<svg.*?<\/svg>/gs;
 /** In templates these are no texts to translate. */
 const TEMPLATE_NAMES = new Set(["Vedette", "UTC"]);
@@ -200,7 +200,7 @@ export function literalsIn(list) {
   return literals.filter((text) => text !== "");
 }
 
-/** What Python code says by gettext() and Message(), and its messages that are put together. */
+/** The texts of Python code in gettext() and Message(), and its composed messages. */
 export function textsOfPython(code) {
   const texts = [];
   for (const [, name, list] of code.matchAll(PYTHON_MARKS)) {
@@ -281,7 +281,7 @@ function ofServer() {
       const at = folder.endsWith("engine") ? `engine/${file}` : file;
       found.push(...texts.map((one) => ({ ...one, at })));
       for (const text of unreadable)
-        faults.push(`${at}: ${text.slice(0, 80)}: write the text of a Message as a literal, its values beside it`);
+        faults.push(`${at}: ${text.slice(0, 80)}: write the text of a Message as a literal, its values next to it`);
     }
   }
   found.push(...ofGallery(), ...ofSamples());

@@ -1,7 +1,7 @@
 /**
- * Runs by itself, whether a page is open or not: shows what the server pushed, and opens the page
- * behind it when it is pressed. It controls no page: below its own address there is none. It
- * imports nothing, as not every browser takes modules here.
+ * Runs by itself, whether a page is open or not: shows pushed messages, and opens their page when
+ * one is clicked. It controls no page: there is none below its own address. It imports nothing,
+ * because not every browser supports modules here.
  */
 
 interface Extended extends Event {
@@ -54,8 +54,8 @@ const ENDED: Message = {
 };
 
 /**
- * What a message says; a browser takes it ill if nothing is shown, so one that cannot be
- * read says that there is news.
+ * The content of a message; browsers require that each message shows something, so an unreadable
+ * one shows a general text.
  */
 function read(text: string): Message {
   const usual = { title: "Vedette", body: WORDS.get("news") ?? "There are new alerts.", link: "/alerts/", tag: "alerts" };
@@ -69,8 +69,8 @@ function read(text: string): Message {
 }
 
 function show(message: Message): Promise<void> {
-  // `renotify` is missing in TypeScript's types: a message about the same alert takes the place of
-  // the one before, and calls again.
+  // `renotify` is missing in TypeScript's types: a message about the same alert replaces the
+  // previous one, and notifies again.
   const options = { body: message.body, tag: message.tag, renotify: true, icon: "/static/icons/favicon.svg", data: message.link };
   return scope.registration.showNotification(message.title, options);
 }
@@ -85,8 +85,8 @@ async function open(link: unknown): Promise<void> {
 }
 
 /**
- * The server gets the new subscription in the place of the old one, whose keys show that it
- * was this browser's. Throws.
+ * The server replaces the old subscription by the new one; the old keys prove that it was this
+ * browser's. Throws.
  */
 async function renew(event: Changed): Promise<void> {
   const old = event.oldSubscription;

@@ -62,8 +62,8 @@ const {
 };
 
 /**
- * `full`: with all that may be there; otherwise with null, or nothing,
- * wherever the document allows it.
+ * `full`: with all optional fields; otherwise with null, or without the field, wherever the
+ * document allows it.
  */
 function example(schema: Schema, full: boolean): unknown {
   if (schema.$ref !== undefined) return example(schemas[schema.$ref.split("/").at(-1)!]!, full);
@@ -215,7 +215,7 @@ const PARSERS: [string, Parser<unknown>][] = [
   ["ErrorFrame", frame],
 ];
 
-/** Fields of an alert that frames leave out: the parser of both knows what to take for them. */
+/** Fields of an alert that frames leave out: the common parser has defaults for them. */
 const LISTED_ONLY = ["feed", "acknowledged_at", "resolved_by", "resolved_at", "comments", "editable"];
 
 describe("a parser and the document", () => {
@@ -263,8 +263,8 @@ function answered(method: string, called: string): string[] {
 }
 
 /**
- * What pages read, by the addresses in the source: each as the answer of GET,
- * and after `post(` of POST.
+ * The requests of pages, by the addresses in the source: each as the answer of GET, and after
+ * `post(` of POST.
  */
 function readByPages(): Map<string, string> {
   const source = new URL("../src/", import.meta.url);
@@ -283,7 +283,7 @@ const UNTESTED: Record<string, string> = {
   Changes: "the pages ask for no changes after a number: frames bring them",
   Entities: "an address of the entity's page with a variable part fits it; no page asks for it",
   ValueHistogram: "the pages ask for numbers only",
-  // The document says less than the parser asks for.
+  // The document is less specific than the parser.
   Corrected: "problems are any objects in it",
   Derivation: "the ends of an answer are any text in it",
   LastRows: "rows are any objects in it",

@@ -34,7 +34,7 @@ describe("the editor of arrivals", () => {
     expect(toDocument(fromDocument({}, PLAZA))).toEqual({ family: "arrival", version: 1, within: "PT10M", over: "PT3M", gap: "PT2M" });
     expect(faultInForm({ pointer: "", message: "the key 'region' is missing" })).toEqual({
       pointer: "/region",
-      message: "No region yet: draw one on the map, choose a stored one or bring a file.",
+      message: "No region yet: draw one on the map, choose a stored one or import a file.",
     });
     expect(faultInForm({ pointer: "/over", message: "must be at least 1, not 0" }).message).toBe("must be at least 1, not 0");
   });

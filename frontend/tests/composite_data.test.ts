@@ -135,7 +135,7 @@ function parsed(text: string): unknown {
     while (words[at] === word) {
       next();
       const part = inner();
-      // `p AND !q[D]`: the part says that it is only what must not come.
+      // `p AND !q[D]`: the part names only what must not come.
       left = isObject(part) && "not" in part ? { around: [left, part["not"]], span: part["span"] } : { [key]: [left, part] };
     }
     return left;
@@ -225,7 +225,7 @@ describe("a pattern's tree", () => {
       fc.property(roots, row, (root, at) => {
         const rows = outline(root);
         const chosen = rows[at % rows.length]!;
-        // Brackets that come to stand first say nothing any more: they cannot come back.
+        // Brackets at the beginning have no meaning, so they cannot be restored.
         const isKept = canMove(chosen, 1) && chosen.parent!.parts.every(({ op }) => op !== chosen.parent!.op);
         if (isKept) expect(patternText(moved(moved(root, chosen.node.id, 1), chosen.node.id, -1))).toBe(patternText(root));
         const names = (one: PatternNode): string[] =>

@@ -174,7 +174,7 @@ describe("entries of the short form", () => {
     expect(["", " ", "x"].map((text) => eventsOf(text, 3))).toEqual([3, 3, 3]);
   });
 
-  it("show a missing span beside its field", () => {
+  it("show a missing span next to its field", () => {
     const mutual = { k: 3, distance: "5000", where: [], isDifferent: true };
     const kept = { pointer: "/constraints", message: "events of variable 'V1' would have to be kept forever" };
     expect(faultOfMutual(kept, withMutual(fromDocument({}), { ...mutual, within: null })).pointer).toBe("/constraints/0/dt");

@@ -23,8 +23,8 @@ const FORMS: Record<string, (document: Document, feed: Feed) => Document> = {
 const CITY = feed({ name: "city", crs: "geographic", time: "ms", columns: { speed: "float", kind: "string" } });
 const SPOT = { center: [11.5, 48.1], radius: 300 };
 /**
- * Everything that a document of each family may say, also what a form leaves out
- * because it changes nothing.
+ * All keys that a document of each family may have, also those that a form leaves out because they
+ * change nothing.
  */
 const WHOLE: Document[] = [
   { family: "border", version: 1, name: "n", where: [], region: SPOT, segments: false, first: "ignore", hysteresis: 0 },
@@ -148,8 +148,7 @@ describe("a stored document that is opened", () => {
 });
 
 /**
- * A point as its pair, and without what says nothing: empty lists, nulls, and the values that a
- * key has when it is left out.
+ * A point as its pair, and without redundant parts: empty lists, nulls, and default values.
  */
 function meaning(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(meaning);

@@ -4,7 +4,7 @@ import { Latest } from "../src/lib/latest";
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-/** Asks that answer only when released; what was shown, and what went wrong. */
+/** Requests that answer only when released; the results and the errors. */
 function questions() {
   const answers = new Map<string, { resolve: () => void; reject: (error: Error) => void }>();
   const shown: string[] = [];

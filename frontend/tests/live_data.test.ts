@@ -13,7 +13,7 @@ const steps = fc.array(fc.record({ detections: fc.array(detections, { maxLength:
   maxLength: 12,
 });
 
-/** The server's side: the state after the first `seq` steps, said directly. */
+/** The server's side: the state after the first `seq` steps, computed directly. */
 function snapshotAt(all: readonly Step[], seq: number): SnapshotFrame {
   const rows = new Map<string, Detection>();
   const opened = new Map<string, Alert>();

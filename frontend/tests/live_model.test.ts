@@ -10,7 +10,7 @@ const FEED = feed({ name: "yard", crs: "planar", time: "ms", wall_clock: true })
 const BORDER = { id: 1, feed: "yard", name: "Gate", family: "border", specification: {} };
 const RULES = { id: 2, feed: "yard", name: "Who moves", family: "calculus", specification: {} };
 
-/** A server that answers by the beginning of the path; what it was asked stands in `asked`. */
+/** A server that answers by the beginning of the path; `asked` has the requests. */
 function server(answers: Record<string, unknown>): string[] {
   const asked: string[] = [];
   vi.stubGlobal("location", new URL("http://localhost/"));

@@ -34,7 +34,7 @@ describe("the editor of occupancy", () => {
     const entries = { ...fromDocument({}, PLAZA), count: "" };
     expect(faultInForm({ pointer: "/count/1", message: "must be a number" }, entries)).toEqual({
       pointer: "/count/1",
-      message: "No number yet: say how many.",
+      message: "No number yet: enter how many.",
     });
     expect(faultInForm({ pointer: "", message: "must have either 'region' or 'ranges'" }, entries).pointer).toBe("/region");
   });

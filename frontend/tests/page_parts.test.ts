@@ -7,7 +7,7 @@ const edges = (left: number, top: number, right: number, bottom: number) => ({ l
 describe("the part of the map covered by panels", () => {
   const map = edges(64, 52, 1264, 552);
 
-  it("is empty for panels beside the map", () => {
+  it("is empty for panels next to the map", () => {
     expect(covered(map, [edges(1264, 52, 1600, 860), edges(0, 52, 64, 860)])).toEqual(edges(0, 0, 0, 0));
   });
 

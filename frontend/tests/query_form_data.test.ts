@@ -181,12 +181,12 @@ describe("what is missing in the form for borders and transitions", () => {
   it("is reported in the words of the page, at the field to fill", () => {
     expect(say("", NO_PLACE, {})).toEqual({
       pointer: "/region",
-      message: "No region yet: draw one on the map, choose a stored one or bring a file.",
+      message: "No region yet: draw one on the map, choose a stored one or import a file.",
     });
-    expect(say("", NO_TIME, { within: null })).toEqual({ pointer: "/within", message: "No time yet: say within what time." });
+    expect(say("", NO_TIME, { within: null })).toEqual({ pointer: "/within", message: "No time yet: enter within what time." });
     expect(say("/ranges", NO_RANGE, { place: "ranges" })).toEqual({
       pointer: "/ranges",
-      message: "No range yet: add one, and say between which values.",
+      message: "No range yet: add one, and enter its bounds.",
     });
   });
 

@@ -17,7 +17,7 @@ class FakeSocket {
   close(code = 1000): void {
     this.drop(code);
   }
-  stand(): void {
+  accept(): void {
     this.readyState = 1;
     this.onopen?.();
   }
@@ -58,18 +58,18 @@ describe("the live socket", () => {
 
   it("reconnects and subscribes again", () => {
     const { states, opened } = open();
-    last().stand();
+    last().accept();
     last().drop(1012);
     expect(states).toEqual(["connecting", "open", "reconnecting"]);
     vi.advanceTimersByTime(400);
     expect(FakeSocket.all).toHaveLength(2);
-    last().stand();
+    last().accept();
     expect(opened()).toBe(2);
   });
 
   it("waits for seconds when the server stops, as all other pages reconnect too", () => {
     open();
-    last().stand();
+    last().accept();
     last().drop(4503);
     vi.advanceTimersByTime(3_199);
     expect(FakeSocket.all).toHaveLength(1);
@@ -82,7 +82,7 @@ describe("the live socket", () => {
     [4403, "forbidden"],
   ] as const)("stays closed after %d", (code, state) => {
     const { states } = open();
-    last().stand();
+    last().accept();
     last().drop(code);
     vi.advanceTimersByTime(60_000);
     expect(states.at(-1)).toBe(state);
@@ -91,7 +91,7 @@ describe("the live socket", () => {
 
   it("does not reconnect after it was closed on purpose", () => {
     const { socket } = open();
-    last().stand();
+    last().accept();
     socket.close();
     socket.close();
     vi.advanceTimersByTime(60_000);
@@ -101,7 +101,7 @@ describe("the live socket", () => {
   it("reconnects after an invalid frame", () => {
     const frames: string[] = [];
     open(frames);
-    last().stand();
+    last().accept();
     last().onmessage?.({ data: '{"type":"resync","feed":"city"}' });
     last().onmessage?.({ data: "nonsense" });
     vi.advanceTimersByTime(400);
@@ -111,7 +111,7 @@ describe("the live socket", () => {
 
   it("takes a long silence for a dead connection", () => {
     open();
-    last().stand();
+    last().accept();
     vi.advanceTimersByTime(39_000);
     expect(FakeSocket.all).toHaveLength(1);
     vi.advanceTimersByTime(2000);
@@ -121,7 +121,7 @@ describe("the live socket", () => {
   it("sends only over an open connection", () => {
     const { socket } = open();
     expect(socket.send({ type: "unsubscribe", feed: "city" })).toBe(false);
-    last().stand();
+    last().accept();
     expect(socket.send({ type: "unsubscribe", feed: "city" })).toBe(true);
     expect(last().sent).toEqual(['{"type":"unsubscribe","feed":"city"}']);
   });

@@ -1,6 +1,6 @@
 /**
- * Small nasty worlds for properties: few ids and times, so that ties,
- * repeats and retractions happen.
+ * Small adversarial worlds for properties: few ids and times, so that ties, repeats and retractions
+ * happen.
  */
 
 import fc from "fast-check";

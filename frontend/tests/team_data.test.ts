@@ -28,6 +28,6 @@ test("a passkey without a password must verify its user", () => {
   };
   const alone = creationOptions(source, true).authenticatorSelection;
   expect([alone?.residentKey, alone?.userVerification]).toEqual(["required", "required"]);
-  const beside = creationOptions(source, false).authenticatorSelection;
-  expect([beside?.residentKey, beside?.userVerification]).toEqual(["discouraged", "discouraged"]);
+  const secondFactor = creationOptions(source, false).authenticatorSelection;
+  expect([secondFactor?.residentKey, secondFactor?.userVerification]).toEqual(["discouraged", "discouraged"]);
 });

@@ -60,7 +60,7 @@ describe("an uploaded file", () => {
       differences({ into: { ...into, ...more }, from, to, reading: { time: [] } as never }, String).join(" ");
     expect(said({}, 50, 90)).toBe("");
     expect(said({}, 40, 90)).toBe("Rows before 50 are left out: the feed's clock has passed them.");
-    expect(said({}, 10, 20)).toContain("Make a new feed of older files.");
+    expect(said({}, 10, 20)).toContain("Create a new feed for older files.");
     expect(said({ ahead: 5 }, 60, 90)).toContain("dead letters");
     expect(said({ wall_clock: true, missing: ["a", "b"], left_out: ["c"] }, 1, 2)).toMatch(/no values for a and b.*no column for c.*now\./);
     expect(feedTitle("liverpool_route-14.csv.gz")).toBe("Liverpool route 14");

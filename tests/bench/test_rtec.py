@@ -32,8 +32,8 @@ FACTS = {
 
 @pytest.fixture
 def rtec_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with RTEC's layout whose script says what the tests put into the files
-    `printed` and `intervals`."""
+    """A folder with RTEC's layout whose script prints what the tests put into the files `printed`
+    and `intervals`."""
     scripts = tmp_path / "execution scripts"
     data = tmp_path / "examples" / "caviar" / "dataset" / "csv"
     data.mkdir(parents=True)

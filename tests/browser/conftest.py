@@ -1,5 +1,5 @@
-"""A site as its users meet it: the real web server and publisher over the test database, and the
-system's Chromium before it."""
+"""A site as users see it: the real web server and publisher over the test database, and the
+system's Chromium."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class Servers:
             self.kill(name)
 
     def ended(self) -> list[str]:
-        """Those that ended though nobody killed them; they start again with the next test."""
+        """Those that ended without being killed; they start again with the next test."""
         found = [name for name, child in self._running.items() if child.poll() is not None]
         for name in found:
             self.kill(name)
@@ -139,8 +139,8 @@ class Site:
         self.page.on("pageerror", lambda error: self.faults.append(str(error)))
 
     def _heard(self, message: Any) -> None:
-        # A server that is away on purpose is reported in the console too; so is one that is too
-        # busy for a trial, which is asked again.
+        # A server that is stopped on purpose is reported in the console too; so is one that is too
+        # busy for a trial, which is repeated.
         expected = ("ERR_CONNECTION", "WebSocket connection", "status of 503")
         if message.type == "error" and not any(text in message.text for text in expected):
             self.faults.append(f"{message.text} {message.location.get('url', '')}".strip())
@@ -191,7 +191,7 @@ def site(transactional_db: None, servers: Servers, settings: Any, redis_url: str
     reader = world.feed.owner
     reader.password = encoded()
     reader.save()
-    # Who is in no team makes nothing.
+    # Users in no team can create nothing.
     Membership.objects.create(user=reader, team=Team.objects.create(name="watch"), role=Role.OPERATOR)
     made = Site(world, servers, browser)
     try:

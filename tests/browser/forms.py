@@ -1,5 +1,5 @@
-"""Fills in the form of a query like a reader: by Tab and keys, with a
-preview, and saving it twice."""
+"""Fills in the form of a query like a user: by Tab and keys, with a preview, and saving it
+twice."""
 
 from __future__ import annotations
 
@@ -63,8 +63,7 @@ def tab_to(page: Page, selector: str) -> None:
 
 
 def press(page: Page, name: str) -> None:
-    """Goes to the button that reads `name`, and may still have to be
-    drawn, by Tab and presses it."""
+    """Goes by Tab to the button `name`, which may still have to be drawn, and presses it."""
     page.get_by_role("button", name=name, exact=True).first.wait_for()
     for _ in range(MOST_TABS):
         if page.evaluate("name => document.activeElement?.matches('button') && document.activeElement.innerText === name", name):

@@ -87,7 +87,7 @@ def test_the_desk_with_thousands_of_open_alerts(site: Site) -> None:
     page.get_by_role("button", name=f"walker {OPEN + 39}", exact=True).wait_for()
 
     shot(site, "desk")
-    # By keys: open the first, say something, acknowledge it. Opening it made it seen.
+    # By keys: open the first, comment, acknowledge it. Opening it made it seen.
     page.mouse.move(3, 3)
     page.keyboard.press("j")
     page.get_by_role("heading", name="What happened").wait_for()
@@ -100,21 +100,21 @@ def test_the_desk_with_thousands_of_open_alerts(site: Site) -> None:
     page.locator(".steps").get_by_text("acknowledged it").wait_for()
     assert [(step.action, step.text) for step in newest.steps.all()] == [("seen", ""), ("acknowledged", "On it")]
 
-    # Someone else was faster: the page says who, and shows what they did.
+    # Someone else decided before: the page shows who, and what they did.
     page.keyboard.press("j")
     page.get_by_role("heading", name=f"walker {OPEN + 38}: entered").wait_for()
     other = User.objects.create_superuser("grace")
     second = Alert.objects.order_by("-pk")[1]
     site.world.wait(lambda: Alert.objects.get(pk=second.pk).state == "seen", 20, "the alert is seen")
     alerts_decide(alerts=[second], decision=Decision(Step.ACKNOWLEDGED, other))
-    # The request goes out as if the news had not come in yet.
+    # The request is sent as if the update had not arrived yet.
     page.route("**/api/v1/alerts/*/resolve", lambda route: route.continue_(post_data='{"revision": 0}'))
     page.keyboard.press("r")
     page.get_by_text("grace acknowledged this alert at").wait_for()
     page.locator(".steps").get_by_text("acknowledged it").wait_for()
     page.keyboard.press("Escape")
 
-    # Muted on the page: it says by whom and why; the list of mutes lifts it.
+    # Muted on the page, which shows by whom and why; the list of mutes lifts it.
     page.keyboard.press("j")
     page.get_by_role("heading", name=f"walker {OPEN + 39}: entered").wait_for()
     page.get_by_role("button", name="Mute…").click()
@@ -138,7 +138,7 @@ def test_the_desk_with_thousands_of_open_alerts(site: Site) -> None:
     shot(site, "mutes")
     dialog.get_by_role("button", name="Lift").click()
     dialog.get_by_text("ended").wait_for()
-    # Maintenance is planned without an alert of it, and comes again.
+    # Maintenance is planned without an alert, and repeats.
     dialog.get_by_role("button", name="New mute").click()
     dialog.get_by_label("What", exact=True).select_option(label=f"The query “crossings” ({site.world.feed.name})")
     dialog.get_by_label("From", exact=True).fill("2099-01-02T09:00")
@@ -165,7 +165,7 @@ def test_the_desk_with_thousands_of_open_alerts(site: Site) -> None:
     page.goto(site.address + "/alerts/")
     rows.first.wait_for()
 
-    # All that match, also those that the page does not know.
+    # All that match, also those that are not loaded.
     page.get_by_label("Search").fill("walker 29")
     page.get_by_text("160 alerts").wait_for()
     assert "search=walker+29" in page.url

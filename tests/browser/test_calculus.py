@@ -27,7 +27,7 @@ def test_a_template_becomes_a_query_by_way_of_the_sandbox(site: Site) -> None:
 
 
 def _keep(site: Site) -> None:
-    """A template does not cost the rules that were written by hand."""
+    """A template does not lose the rules that were written by hand."""
     page, rules = site.page, site.page.get_by_label("Rules of the program")
     page.get_by_text("Two meet", exact=True).click()
     rules.get_by_text("meeting").first.wait_for()
@@ -43,8 +43,8 @@ def _keep(site: Site) -> None:
 
 
 def _choose(site: Site) -> None:
-    """Two that stay close for longer than a second: the numbers are said in the sentence, and the
-    server says the query in words."""
+    """Two that stay close for longer than a second: the sentence contains the numbers, and the
+    server describes the query in words."""
     page = site.page
     page.get_by_text("Two meet", exact=True).click()
     page.get_by_label("For longer than", exact=True).fill("1")
@@ -62,8 +62,8 @@ def _choose(site: Site) -> None:
 
 
 def _try(site: Site) -> None:
-    """Inner fluents have lanes too; the list says what the lanes say, and an edge
-    marks its rule in the text."""
+    """Inner fluents have lanes too; the list shows the same as the lanes, and an edge marks its
+    rule in the text."""
     page = site.page
     site.world.wait(lambda: _tried(site), 60, "the sandbox answers")
     page.get_by_label("Whose lanes").select_option(label="Everybody")
@@ -80,8 +80,8 @@ def _try(site: Site) -> None:
 
 
 def _tried(site: Site) -> bool:
-    """Asks the sandbox; on a busy machine it may take longer than the server
-    allows, and then says so."""
+    """Runs the sandbox; on a busy machine it may take longer than the server allows, and then
+    reports this."""
     page = site.page
     page.get_by_role("button", name="Try it").click()
     page.locator(".sandbox-summary, .sandbox-body .empty").first.wait_for()
@@ -90,8 +90,8 @@ def _tried(site: Site) -> bool:
 
 
 def _break_and_mend(site: Site) -> None:
-    """A misspelt fluent is marked where it stands, with the nearest known name;
-    what is typed is completed."""
+    """A misspelt fluent is marked at its place, with the nearest known name; what is typed is
+    completed."""
     page = site.page
     text = page.get_by_label("Rules of the program")
     text.click()

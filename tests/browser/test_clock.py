@@ -28,8 +28,8 @@ class Watched:
         self.answering.catch_up()
 
     def state(self) -> dict[str, Any]:
-        """What the page shows of its instant: clock, chip, field, marked entities on the map,
-        counts of the panel, address."""
+        """The page's display of its instant: clock, chip, field, marked entities on the map, counts
+        of the panel, address."""
         return dict(
             self.page.evaluate(
                 """() => ({

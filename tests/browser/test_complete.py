@@ -1,4 +1,4 @@
-"""A timeline with more answers than can be fetched singly shows counts of all, says so, and shows
+"""A timeline with more answers than can be fetched singly shows counts of all, with a notice, and
 single answers where there are few."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A connector that keeps failing is said on every page; its faults are shown at their fields."""
+"""A connector that keeps failing is shown on every page; its faults are shown at their fields."""
 
 from __future__ import annotations
 

@@ -258,7 +258,7 @@ def test_the_way_back_leads_from_an_alert_to_the_list(site: Site) -> None:
 
 def test_the_desk_says_that_it_has_no_connection_and_misses_nothing(site: Site) -> None:
     page = opened(site, 3)
-    # Nothing opens alerts while the job does not run.
+    # No alert is opened while the job does not run.
     down = page.locator(".state-down", has_text="Job is down")
     down.wait_for()
     assert "yard" in (down.get_attribute("title") or "")
@@ -266,7 +266,7 @@ def test_the_desk_says_that_it_has_no_connection_and_misses_nothing(site: Site) 
     page.locator(".state-live").wait_for()
     site.kill_web()
     page.locator(".state-reconnecting", has_text="Reconnecting").wait_for()
-    # What cannot be loaded can be asked for again.
+    # A failed request can be repeated.
     page.keyboard.press("j")
     again = page.get_by_role("button", name="Try again")
     again.wait_for()

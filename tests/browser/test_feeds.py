@@ -206,7 +206,7 @@ def _add_a_second_file(site: Site, folder: Path) -> None:
     page.goto(site.address + "/feeds/")
     page.get_by_role("link", name="Add a file to the feed walk").click()
     page.locator("#wizard-file").set_input_files(folder / "second.gpx")
-    taken = page.get_by_text("What the feed takes from it").locator("xpath=..")
+    taken = page.get_by_text("How the feed uses it").locator("xpath=..")
     taken.get_by_text("the feed's clock has passed them").wait_for()
     picture(page, "second-file")
     page.get_by_role("button", name="Load the file into the feed").click()

@@ -89,7 +89,7 @@ def _see_new_answers(site: Site) -> None:
     world, page = site.world, site.page
     world.append(300)
     world.wait_caught_up()
-    world.wait(lambda: _count(site) > 0, 60, "the answers are counted beside the map")
+    world.wait(lambda: _count(site) > 0, 60, "the answers are counted next to the map")
     page.locator(PRESENT).wait_for()
     page.keyboard.press("j")
     page.get_by_role("complementary", name="Details").get_by_text("Events that explain it").wait_for()

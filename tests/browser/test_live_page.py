@@ -35,7 +35,7 @@ EVIDENCE = "canvas[data-layer=evidence]"
 @pytest.fixture
 def live(site: Site) -> Site:
     """The page of the world's feed with answers of its two queries; the timeline shows all event
-    time, with the list beside it."""
+    time, with the list next to it."""
     site.world.append(500)
     assert Answering(site.world).catch_up() > 20
     site.log_in()
@@ -298,7 +298,8 @@ def test_a_query_that_is_removed_leaves_the_page(live: Site) -> None:
 
 
 def test_queries_that_are_gone_leave_the_page_with_a_new_snapshot(live: Site) -> None:
-    """One is removed without news, as its job does not run; the other is no longer shared."""
+    """One is removed without an update, because its job does not run; the other is no longer
+    shared."""
     world, page = live.world, live.page
     query_remove(query=world.crossings, user=a_user())
     Query.objects.filter(pk=world.stays.pk).update(owner=a_user("eve"), public=False, team=None)

@@ -169,7 +169,7 @@ def _derived_in_rules(site: Site) -> None:
 
 def _tried(site: Site) -> None:
     """The lanes of fluents that the other query's answers initiate; on a busy machine the trial may
-    exceed its time limit, and then says so."""
+    exceed its time limit, which is then reported."""
     page = site.page
 
     def shown() -> bool:

@@ -62,7 +62,7 @@ def test_a_browser_is_notified_while_no_page_is_open(service: PushService, site:
     page.goto(site.address + "/account/")
     card = page.locator("#channels .channel")
 
-    # Notifications are not permitted yet: the page says what to do.
+    # Notifications are not permitted yet: the page shows what to do.
     page.get_by_role("button", name="Notify this browser").click()
     page.get_by_text("The browser does not allow notifications for this page").wait_for()
     site.context.grant_permissions(["notifications"], origin=site.address)

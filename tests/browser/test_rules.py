@@ -82,7 +82,7 @@ def test_a_rule_is_made_tried_and_switched_off(site: Site) -> None:
 
     page.route("**/routing-rules/dry-run", hold)
     dialog.get_by_role("button", name="Try on the last day").click()
-    # Until the answer comes, nothing is said about the form as it was.
+    # Until the answer comes, no result of the earlier form is shown.
     dialog.get_by_text("by the rule “Crossings”").wait_for(state="detached")
     held[0].continue_()
     page.unroute("**/routing-rules/dry-run")
@@ -142,7 +142,7 @@ def test_rules_and_shifts_that_reach_nobody_say_so_in_their_lists(site: Site) ->
     page = site.page
     page.goto(site.address + "/account/")
     rules, shifts = page.locator("#rules"), page.locator("#shifts")
-    rules.get_by_text("Reaches nobody: anna has no channel that works. Add or mend a channel").wait_for()
+    rules.get_by_text("Reaches nobody: anna has no channel that works. Add or repair a channel").wait_for()
     rules.get_by_text("Reaches nobody: in the shift Night, anna has no channel that works.").wait_for()
     shifts.get_by_text("Reaches nobody now: anna, on call without a channel that works.").wait_for()
     rules.scroll_into_view_if_needed()
@@ -156,7 +156,7 @@ def test_rules_and_shifts_that_reach_nobody_say_so_in_their_lists(site: Site) ->
     shot(site, "try-reaches-nobody")
     quiet(anna)
     dialog.get_by_role("button", name="Try on the last day").click()
-    dialog.get_by_text("but it reaches nobody: those to whom it sends may not see the query. Share it with their team.").wait_for()
+    dialog.get_by_text("but it reaches nobody: its recipients may not see the query. Share it with their team.").wait_for()
     assert dialog.get_by_text("no channel that works").count() == 0
     dialog.get_by_role("button", name="Cancel").click()
     page.reload()
@@ -166,7 +166,7 @@ def test_rules_and_shifts_that_reach_nobody_say_so_in_their_lists(site: Site) ->
 
 
 def test_a_shift_is_entered_by_hand(site: Site) -> None:
-    """Times are of the account's zone; faults are beside their fields; Escape loses nothing."""
+    """Times are of the account's zone; faults are next to their fields; Escape loses nothing."""
     from tests.browser.accessibility import violations
     from tests.browser.test_limits import shot
     from webapp.alerts.models import Turn

@@ -103,7 +103,7 @@ def strait(site: Site) -> tuple[Feed, tuple[str, ...]]:
 
 
 def press_in(page: Page, part: str, text: str) -> None:
-    """Tabs to the control that reads `text` in a part of the page, and presses Enter."""
+    """Tabs to the control with `text` in a part of the page, and presses Enter."""
     found = "([part, text]) => { const at = document.activeElement; return at?.closest(part) !== null && at?.innerText.trim().startsWith(text) }"
     for _ in range(120):
         if page.evaluate(found, [part, text]):

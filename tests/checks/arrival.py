@@ -17,7 +17,7 @@ AROUND = (
     {"type": "Polygon", "coordinates": [ring(4, 4, 6, 6)]},
     {"type": "Polygon", "coordinates": [ring(-9, -9, -0.5, 9)]},
 )
-"""Where those come who go from one place of the arrivals to the next."""
+"""The entries of entities that go from one place of the arrivals to the next."""
 
 
 @st.composite

@@ -61,8 +61,8 @@ IN_SETTINGS_OF_MESSAGES = frozenset(
 
 
 def example(section: str) -> dict[str, object]:
-    """The first block of JSON of a section of docs/api.md. `{...}` and `...`
-    stand for more of the kind."""
+    """The first block of JSON of a section of docs/api.md. `{...}` and `...` are placeholders for
+    more of the same."""
     text = (ROOT / "docs" / "api.md").read_text().split(f"\n## {section}\n")[1]
     found = re.search(r"```json\n(.*?)```", text, re.S)
     assert found is not None

@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 WIDTH = 100
 TOOLS = re.compile(r"# (noqa|type: ignore|fmt: )")
-"""Comments for tools stand on the line that they are about, however long it is."""
+"""Comments for tools are on the line that they are about, even if it is long."""
 WITHOUT_REASON = re.compile(r"# noqa(: [A-Z0-9, ]+)?$")
 SETTINGS = [
     ROOT / "Makefile", ROOT / "pyproject.toml", ROOT / "mkdocs.yml", ROOT / ".pre-commit-config.yaml", *(ROOT / ".github").rglob("*.yml"),

@@ -96,7 +96,7 @@ def test_files_that_are_named_exist(path: Path) -> None:
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_programs_and_documents_that_are_shown_can_be_read(path: Path) -> None:
-    """`...` and `{...}` in JSON stand for what the reader fills in."""
+    """`...` and `{...}` in JSON are placeholders for the reader's values."""
     text = path.read_text()
     for program in re.findall(r"```python\n(.*?)```", text, re.S):
         ast.parse(program)

@@ -1,4 +1,5 @@
-"""The documents' links lead somewhere, their prose is wrapped, and the changelog has its form."""
+"""The documents' links have targets, their prose is wrapped, and the changelog has the required
+form."""
 
 from __future__ import annotations
 

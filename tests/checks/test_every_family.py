@@ -1,5 +1,5 @@
-"""The promises of every family's operator, checked through the evaluator: answers depend
-only on the accepted events."""
+"""The guarantees of every family's operator, checked through the evaluator: answers depend only on
+the accepted events."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def in_worlds(test: object) -> object:
 
 @in_worlds
 def test_batches_partitions_and_restored_snapshots_do_not_change_the_answers(world: World, chance: random.Random) -> None:
-    """Nor is what was given to the operator."""
+    """The operator's inputs are not changed either."""
     rows = world.stamped()
     before = rows.to_pylist()
     whole = answer(world, rows)

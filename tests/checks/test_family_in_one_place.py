@@ -53,7 +53,7 @@ def own_file(path: Path, family: str) -> bool:
 
 
 def test_the_pages_name_a_family_in_its_own_files_only() -> None:
-    """All others ask `lib/families` for what is special about it."""
+    """All others get its properties from `lib/families`."""
     files = [path for path in sorted(SOURCE.rglob("*.ts")) if PAGES not in path.parents]
     assert len(files) > 100
     found = {

@@ -158,7 +158,7 @@ OPEN_BESIDE = {
     "queries": {"derivation", "regions", "sentences.kinds", "versions"},
     "detections": {"changes", "evidence", "partitions"},
 }  # fmt: skip
-"""Public modules besides OPEN. All other modules are private to their app."""
+"""Public modules in addition to OPEN. All other modules are private to their app."""
 OPEN_TO_PAGES = {
     "accounts": {"audit_log", "authentication"},
     "feeds": {"client", "exchange", "of_feed", "plan"},
@@ -166,7 +166,7 @@ OPEN_TO_PAGES = {
     "connectors": {"facts", "rows"},
     "supervisor": {"measures"},
 }
-"""What pages use of other apps besides. A page may also use pages of other apps."""
+"""Further modules of other apps that pages use. A page may also use pages of other apps."""
 
 
 def used_by_others(app: str, *, pages: bool) -> set[str]:
@@ -217,7 +217,7 @@ FRONTEND = ROOT / "frontend" / "src"
 FOLDERS = ("lib", "live", "data", "clock", "views", "pages")
 """The front end's folders; each imports only those before it."""
 ALONE = {"push_worker.ts"}
-"""In no folder: a program of its own, which imports nothing and is imported by nothing."""
+"""In no folder: a separate program, which imports nothing and is imported by nothing."""
 FRONTEND_FILES = [path for path in sorted(FRONTEND.rglob("*.ts")) if not path.name.endswith(".d.ts")]
 IMPORTED = re.compile(r"""(?:from|import)\s*\(?\s*["'](\.[^"']+)["']""")
 

@@ -1,4 +1,4 @@
-"""Messages name the values that stand in their texts, and so do the translations (decision 42)."""
+"""Messages and their translations name the values in their texts (decision 42)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the Python client says about rows that are none, before it sends anything."""
+"""The Python client's errors about invalid rows, before it sends anything."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ SQUARE = {"type": "Polygon", "coordinates": [[[0, 0], [2, 0], [2, 2], [0, 2], [0
 
 
 def _only(entity: str) -> dict[str, Any]:
-    """What rows of one entity satisfy."""
+    """A condition that the rows of one entity satisfy."""
     return {"where": [["entity", "=", entity]]}
 
 
@@ -257,8 +257,8 @@ class Writer(threading.Thread):
 
 
 class Pace(threading.Thread):
-    """How long the answers stood still: the seconds between two moments at which further rows of a
-    feed were in the stored answers."""
+    """How long the answers made no progress: the seconds between two moments at which further rows
+    of a feed were in the stored answers."""
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(daemon=True)
@@ -445,9 +445,9 @@ def settle(cluster: Cluster, done: Callable[[Status], bool], say: Say) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.crash.cluster")
-    parser.add_argument("seconds", nargs="?", type=float, default=20.0, help="for how long processes are killed")
-    parser.add_argument("seed", nargs="?", type=int, default=1, help="what the draws of processes begin with")
-    parser.add_argument("--scale", action="store_true", help="kills nothing: a fifth Spark worker joins and leaves")
+    parser.add_argument("seconds", nargs="?", type=float, default=20.0, help="duration of the killing of processes")
+    parser.add_argument("seed", nargs="?", type=int, default=1, help="seed of the choice of processes")
+    parser.add_argument("--scale", action="store_true", help="no process is killed: a fifth Spark worker joins and leaves")
     parser.add_argument("--port", type=int, default=8970, help="of the first web server")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="vedette-cluster-"))

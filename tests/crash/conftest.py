@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def own_server(transactional_db: None, tmp_path: Path) -> Iterator[EmbeddedPostgres]:
-    """A PostgreSQL of the test's own, migrated, in place of the run's: it may be killed."""
+    """A separate PostgreSQL for the test, migrated, in place of the run's: it may be killed."""
     from django.core.management import call_command
     from django.db import connection
 

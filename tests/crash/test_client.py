@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from vedette import Answer, Away, Refused, Vedette
+from vedette import Answer, Refused, Unavailable, Vedette
 
 from tests.crash.world import World
 from tests.webapp.answers import a_user
@@ -122,7 +122,7 @@ def _what_is_refused(vedette: Vedette, web: Web) -> None:
     with pytest.raises(Refused) as refused:
         Vedette(f"http://127.0.0.1:{web.port}", "vdt_wrong").feed("yard").send([{"entity": "a", "t": 1, "x": 1, "y": 1}])
     assert refused.value.status == 401
-    with pytest.raises(Away):
+    with pytest.raises(Unavailable):
         Vedette("http://127.0.0.1:1", "vdt_wrong", retry_for=0.5).feed("yard").send([{"entity": "a", "t": 1}])
     with pytest.raises(ValueError, match="https://"):
         Vedette("vedette.example.org", "x")

@@ -69,8 +69,8 @@ while True:
 
 
 def test_every_alert_is_mailed_although_the_sender_is_killed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """KILL in the middle of a mail, before the server has said that it took it, and elsewhere: all
-    arrive, a repeated one under the id it had.
+    """KILL in the middle of a mail, before the server has confirmed it, and elsewhere: all arrive,
+    a repeated one under the id it had.
 
     So it is with a digest of all of them, which another channel gathers.
     """

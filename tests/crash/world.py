@@ -68,8 +68,8 @@ RECOVERY_S = 30.0
 ACTING_S = 2.0
 """A query that is registered or removed must act on the running job within this."""
 PLAIN_START_S, PLAIN_BATCH_S = 15.0, 1.0
-"""A start with nothing to recover takes at most about this on two cores that have nothing else to
-do, and so does a batch of a few rows."""
+"""A start with nothing to recover, or a batch of a few rows, takes at most about this on two idle
+cores."""
 GIVEN_UP_S = 240.0
 """How long a test waits before it concludes that something does not happen."""
 
@@ -226,7 +226,7 @@ class World:
 
     def check(self, *, alerts: bool = True, removed: Collection[int] = (), forgotten: Collection[str] = ()) -> None:
         """Everything stored is exactly the oracle's: answers, alerts, counters, late rows, outbox.
-        What the outbox said of `removed` queries and `forgotten` answers stays said."""
+        The outbox keeps its entries about `removed` queries and `forgotten` answers."""
         _, changes, counts = self.oracle()
         facts = {fact.key: fact for fact in facts_of(changes)}
         stored = {bytes(row.key): row for row in Detection.objects.filter(weight=1)}

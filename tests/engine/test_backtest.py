@@ -45,7 +45,7 @@ class Folder:
 
     def run(self, *extra: str, queries: tuple[str, ...] = ("box.json",), events: str = "events.csv", out: str = "out.jsonl") -> int:
         first, *others = (str(self.path / query) for query in queries)
-        # The first by itself and the others together: both ways to name several.
+        # The first separately and the others together: both ways to name several.
         command = ["--query", first, *(["--query", *others] if others else [])]
         command += ["--feed", str(self.path / "feed.json"), "--events", str(self.path / events), "--out", str(self.path / out)]
         return main([*command, "--stats", str(self.path / "stats.json"), *extra])

@@ -109,7 +109,7 @@ for path in sorted(Path("engine/__pycache__").glob("callee*.nb?")):
 
 
 def test_a_kernel_is_compiled_again_when_its_files_are_damaged(tmp_path: Path) -> None:
-    """As a machine leaves them that lost its power: empty, cut off, or full of zeros."""
+    """Files after a loss of power: empty, cut off, or full of zeros."""
     (package_in(tmp_path) / "callee.py").write_text(CALLEE.format(1))
     compiled, loaded = ["2", "0"], ["2", "1"]
     answers = run(tmp_path, DAMAGING)

@@ -1,4 +1,4 @@
-"""What queries of each family ask of the rows: places, and events of some names."""
+"""The requirements of queries of each family on rows: places, and events of some names."""
 
 from __future__ import annotations
 

@@ -70,11 +70,11 @@ def main() -> int:
     options.add_argument("--kinds", default="", help="some of them, separated by commas; all when empty")
     options.add_argument("--seed", type=int, default=17)
     options.add_argument(
-        "--begin", type=int, default=0, help="the first number, where other runs have sent those before and their progress is not here"
+        "--begin", type=int, default=0, help="the first number, if other runs have sent the ones before it and their progress is not here"
     )
-    options.add_argument("--minutes", type=float, default=600.0, help="stop after so long")
+    options.add_argument("--minutes", type=float, default=600.0, help="maximum duration")
     options.add_argument("--threads", type=int, default=4, help="connections at once; files that one process reads come by one")
-    options.add_argument("--keep", type=Path, default=Path("var/fuzz"), help="where the progress goes, and requests that were answered badly")
+    options.add_argument("--keep", type=Path, default=Path("var/fuzz"), help="folder for the progress, and for requests with wrong responses")
     given = options.parse_args()
     # The server's processes end with it.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))

@@ -36,8 +36,8 @@ class Sent:
     """One request; if it has a `file` name, its body is first sent by the tus
     protocol, then inspected.
 
-    `forgotten`: the file is then removed. Only some are: it costs a sixth of the time, and says
-    nothing about what is in a file.
+    `forgotten`: the file is then removed. Only some are: it costs a sixth of the time, and does not
+    depend on the file's content.
     """
 
     path: str
@@ -55,7 +55,7 @@ class Report:
     statuses: Counter[int] = field(default_factory=Counter)
     slowest: float = 0.0
     bad: list[tuple[int, float, Sent]] = field(default_factory=list)
-    """Bad responses: server errors, none at all, or late ones."""
+    """Bad responses: server errors, missing or late ones."""
     excused: int = 0
     """Late responses that were in time when the request was repeated alone."""
 

@@ -74,8 +74,8 @@ def mutated(data: bytes, others: list[bytes], chance: random.Random) -> bytes:
 
 
 def mutated_archive(data: bytes, chance: random.Random) -> bytes:
-    """A zip with one of its files changed, and correct checksums: a changed archive
-    is rarely unpacked at all."""
+    """A zip with one of its files changed, and correct checksums: an archive with wrong checksums
+    is rarely unpacked."""
     written = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(data)) as archive, zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as made:
         files = {name: archive.read(name) for name in archive.namelist()}

@@ -1,9 +1,9 @@
 """`python -m tests.fuzz.reading --count 20000`: mutated files of the formats that become feeds,
 given to the caged reader.
 
-Without a server, which is many times faster. A file is inspected and, if that succeeds, read. What
-ends the program, or takes more than 5 s of processor time, is counted and kept: in the cage it ends
-one request with an answer that says so, and nothing else.
+Without a server, which is many times faster. A file is inspected and, if that succeeds, read. A
+file that ends the program, or takes more than 5 s of processor time, is counted and kept: in the
+cage it only ends one request, with an error message.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def main() -> int:
     options.add_argument("--count", type=int, default=20_000, help="files of each kind")
     options.add_argument("--kinds", default="", help="some of them, separated by commas; all when empty")
     options.add_argument("--seed", type=int, default=17)
-    options.add_argument("--keep", type=Path, default=Path("var/fuzz-reading"), help="where the progress goes, and files that ended the program")
+    options.add_argument("--keep", type=Path, default=Path("var/fuzz-reading"), help="folder for the progress, and for files that ended the program")
     given = options.parse_args()
     chosen = [kind for kind in given.kinds.split(",") if kind] or list(corpus.recordings())
     given.keep.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
 """Mutated messages of each protocol of live sources, through decoding, reading and checking:
 `python -m tests.fuzz.streams [--count 20000]`.
 
-Each message must become rows or dead letters with a reason; what raises is printed with its
+Each message must become rows or dead letters with a reason; exceptions are printed with their
 message, and the command fails.
 """
 
@@ -114,8 +114,8 @@ def gtfs() -> bytes:
 
 @dataclass(frozen=True)
 class Protocol:
-    """Valid messages, how one is decoded, and the kind that says how its records
-    are read (null: trackers)."""
+    """Valid messages, how one is decoded, and the kind that defines how its records are read (null:
+    trackers)."""
 
     messages: list[bytes]
     decoded: Callable[[bytes], Records]

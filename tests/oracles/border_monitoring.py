@@ -187,8 +187,8 @@ def edges_of(region: Mapping[str, Any]) -> Iterable[tuple[tuple[Fraction, Fracti
 
 
 def edge_contacts(p: Any, q: Any, a: Any, b: Any) -> list[Fraction]:
-    """Solutions s in [0, 1] of p + s (q - p) on the closed edge a b; the two
-    ends of a common stretch."""
+    """Solutions s in [0, 1] of p + s (q - p) on the closed edge a b; the two ends of a common
+    segment."""
     dx, dy = q[0] - p[0], q[1] - p[1]
     ex, ey = b[0] - a[0], b[1] - a[1]
     ux, uy = a[0] - p[0], a[1] - p[1]

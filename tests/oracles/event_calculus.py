@@ -2,10 +2,10 @@
 of ticks at which it holds.
 
 Written from specification 5.6 and the CAVIAR definitions, section 1; only the terms come from
-the project's parser. Nothing here is clever. Conditions are satisfied by trying everything, as
-Prolog would; all fluents are computed again and again from what the round before found until
-nothing changes. One window that holds the whole stream; times are whole numbers, the tick is
-1, time begins at `begin`.
+the project's parser. Nothing here is optimised. Conditions are satisfied by trying everything, like
+Prolog; all fluents are computed repeatedly from the results of the previous round until nothing
+changes. One window contains the whole stream; times are whole numbers, the tick is 1, time begins
+at `begin`.
 
 Inputs: `events` {(name, arguments): {t, ...}}, `points` {(name, arguments, value): {t,
 ...}}, `intervals` {(name, arguments, value): [(s, e), ...]}. Ticks run to `last`; what
@@ -308,7 +308,8 @@ class PointByPoint:
         return holds, started
 
     def _start(self, name: str) -> Iterator[tuple[tuple[str, ...], str]]:
-        """What holds from the beginning: declared groundings, else what the conditions bind."""
+        """The groundings that hold from the beginning: the declared ones, else those that the
+        conditions bind."""
         for rule in self.rules["initially"]:
             if rule.name == name:
                 for start in self._of_head(rule) if self._groundings(rule) else [{}]:
@@ -371,8 +372,8 @@ class PointByPoint:
             yield value, ticks[value], {t for t in made[value] if t >= self.begin}
 
     def _terminations(self, name: str, arguments: tuple[str, ...], value: str, begun: set[tuple[str, ...]]) -> set[int]:
-        """Times at which some rule ends this grounding's value; a variable that nothing
-        binds stands for anything."""
+        """Times at which some rule ends this grounding's value; an unbound variable matches
+        anything."""
         found = set()
         for rule in self.rules["terminate"]:
             if rule.name == name:
@@ -435,7 +436,7 @@ class PointByPoint:
         return lists[rule.time]
 
     def _construct(self, literal: Compound, lists: dict[str, set[int]], binding: Binding) -> set[int] | None:
-        """What a construct gives; null where its sixth argument says that the rule gives
+        """The result of a construct; null where its sixth argument means that the rule gives
         nothing."""
         name, arguments = literal.name, literal.arguments
         first = arguments[0]

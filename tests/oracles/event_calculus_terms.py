@@ -91,7 +91,7 @@ def text(term: Term) -> str:
 
 
 def value_of(term: Term | None, binding: Binding) -> Any:
-    """What a term stands for: a name, a time, or a tuple of a functor and arguments; null for a
+    """The value of a term: a name, a time, or a tuple of a functor and arguments; null for a
     variable that is not bound."""
     if isinstance(term, Variable):
         return binding.get(term.name)
@@ -117,7 +117,7 @@ def spelt(term: Term | None, binding: Binding) -> str:
 
 
 def match(term: Term | None, value: Any, binding: Binding) -> Iterator[Binding]:
-    """`binding` extended so that a term without arguments stands for the value."""
+    """`binding` extended so that a term without arguments has the value."""
     if isinstance(term, Variable):
         known = binding.get(term.name)
         if known is None:

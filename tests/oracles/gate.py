@@ -1,4 +1,4 @@
-"""The rows that a feed accepts, row by row: specification 1 as it is written."""
+"""The rows that a feed accepts, row by row: a direct implementation of specification 1."""
 
 from __future__ import annotations
 

@@ -121,7 +121,8 @@ def witnesses_of(past: list[Row], document: Mapping[str, Any], now: int, geograp
 
 
 def options_of(past: list[Row], document: Mapping[str, Any], now: int, geographic: bool) -> list[list[Row]]:
-    """For each predicate the samples that could be its witness, whatever the others take."""
+    """For each predicate the samples that could be its witness, independent of the other
+    predicates."""
     options: list[list[Row]] = []
     for predicate in document["predicates"]:
         span = window_of(predicate, document, now)

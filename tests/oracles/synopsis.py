@@ -1,4 +1,4 @@
-"""Critical points of one entity's track, report by report, as the definition says them."""
+"""Critical points of one entity's track, report by report, directly by the definition."""
 
 from __future__ import annotations
 

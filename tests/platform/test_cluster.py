@@ -1,4 +1,4 @@
-"""`make cluster`: what can be tried without starting it."""
+"""`make cluster`: tests that do not start it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def closed_port() -> int:
 
 @pytest.mark.parametrize("environment", [None, "export VEDETTE_VAR=/nowhere\n", f"export VEDETTE_SPARK_MASTER=spark://127.0.0.1:{closed_port()}\n"])
 def test_a_worker_joins_only_a_cluster_that_runs(environment: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The demo leaves such a file too, and so does a cluster that has ended."""
+    """The demo, or a cluster that has ended, leaves such a file too."""
     monkeypatch.setattr(os, "execve", lambda *_: pytest.fail("a worker starts"))
     if environment is not None:
         (tmp_path / "environment").write_text(environment)

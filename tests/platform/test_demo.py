@@ -1,5 +1,5 @@
-"""The demo's starter with a stand-in for the application: it starts, prints its address,
-and leaves nothing behind."""
+"""The demo's starter with a dummy application: it starts, prints its address, and leaves nothing
+behind."""
 
 import http.client
 import os
@@ -61,7 +61,7 @@ def start_job(sender, **_):
 
 @pytest.fixture
 def project() -> Iterator[Path]:
-    """A copy of the platform beside a stand-in for the application."""
+    """A copy of the platform with a dummy application."""
     with tempfile.TemporaryDirectory(prefix="vedette-demo-") as name:
         root = Path(name)
         shutil.copytree(ROOT / "webapp" / "platform", root / "webapp" / "platform", ignore=shutil.ignore_patterns("__pycache__"))
@@ -117,7 +117,8 @@ class Demo:
 
 @pytest.fixture
 def start(project: Path) -> Iterator[Callable[..., Demo]]:
-    """Starts the stand-in's demo; everything that a failed test leaves running is stopped."""
+    """Starts the demo of the dummy application; everything that a failed test leaves running is
+    stopped."""
     demos: list[Demo] = []
 
     def started(*arguments: str) -> Demo:

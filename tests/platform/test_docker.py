@@ -1,4 +1,4 @@
-"""What `docker/compose.yaml` promises of every container."""
+"""The guarantees of `docker/compose.yaml` for every container."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_all_images_are_those_of_the_one_file() -> None:
 
 
 def test_pinning_adds_digests_and_replaces_old_ones(tmp_path: Path) -> None:
-    """A stand-in for the docker command replaces the registry, which the tests do not reach."""
+    """A dummy docker command replaces the registry, which the tests do not reach."""
     shutil.copy(ROOT / "docker" / "pin", tmp_path)
     (tmp_path / "images.env").write_text(f"# Why\nA_IMAGE=a/b:1.2-c\nB_IMAGE=d:3.4-e@sha256:{'0' * 64}\n")
     answer, stands_in = "sha256:" + "7" * 64, tmp_path / "bin" / "docker"
@@ -75,8 +75,8 @@ def test_pinning_adds_digests_and_replaces_old_ones(tmp_path: Path) -> None:
 
 
 def test_processes_that_evaluate_begin_with_the_kernels_of_the_image(tmp_path: Path) -> None:
-    """The entry itself, in a folder in place of the image's, with programs that only
-    say what they were asked."""
+    """The entry itself, in a folder in place of the image's, with programs that only print their
+    arguments."""
     (tmp_path / "kernels").mkdir()
     (tmp_path / "kernels" / "one.nbi").write_text("compiled")
     entry = (ROOT / "docker" / "entry").read_text().replace("cd /app", f"cd {tmp_path}")

@@ -1,4 +1,4 @@
-"""Jars are fetched once, complete and with the digests of their lock, or not at all."""
+"""Jars are fetched once, and only if they are complete and have the digests of their lock."""
 
 from __future__ import annotations
 

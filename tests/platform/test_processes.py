@@ -1,5 +1,5 @@
-"""The process manager: keeps processes running, keeps their output, and leaves
-nothing behind, however it ends.
+"""The process manager: keeps processes running, keeps their output, and leaves no process behind,
+however it ends.
 
 Each case runs a manager in a separate interpreter, because a manager adopts and reaps
 every orphan of its process.

@@ -1,4 +1,4 @@
-"""What the runner of all parts makes of tests that fail: once under load, always, or too many."""
+"""How the runner of all parts handles failing tests: once under load, always, or too many."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""PostgreSQL and Redis over TLS, as their URLs say: a server with a certificate of
-another authority is refused."""
+"""PostgreSQL and Redis over TLS, configured by their URLs: a server with a certificate of another
+authority is refused."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def behind_tls(port: int, certificates: Path, *, asked_first: bool = False, of_o
     """The port of a TLS terminator before the real server, whose embedded build has none.
     `asked_first`: PostgreSQL's request for TLS.
 
-    `of_ours`: who comes without a certificate of our authority is sent away.
+    `of_ours`: clients without a certificate of our authority are refused.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificates / "server.pem")

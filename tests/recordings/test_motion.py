@@ -87,9 +87,9 @@ def patterns(part: Slice, frame: pd.DataFrame, seed: int) -> list[dict[str, Any]
 
 
 def _pattern(n: int, part: Slice, frame: pd.DataFrame, chance: np.random.Generator) -> dict[str, Any]:
-    """Kinds in turn: windows; a tour that stays away from somewhere; in order; order beside
-    windows; distances with every Θ. Every other one of the first and the third kind asks of nothing
-    but regions that were visited, which leaves all samples elsewhere out."""
+    """Kinds in turn: windows; a tour that stays away from somewhere; in order; order combined with
+    windows; distances with every Θ. Every other one of the first and the third kind uses only
+    visited regions, so all other samples are skipped."""
     anchor = frame.iloc[int(chance.integers(len(frame) // 2, len(frame)))]
     track = frame[(frame["entity"] == anchor["entity"]) & (frame["t"] <= anchor["t"])]
     steps = 3 + n % 3

@@ -1,4 +1,4 @@
-"""Answers, feeds and queries for tests of whatever stores and pushes them."""
+"""Answers, feeds and queries for tests of code that stores and pushes them."""
 
 from __future__ import annotations
 
@@ -54,5 +54,5 @@ def match(query: Query, entity: str, start: int, end: int | None, weight: int = 
 
 
 def facts(rows: Iterable[dict[str, Any]]) -> list[Fact]:
-    """What the answers leave behind, as a batch stores it."""
+    """The facts of the answers, as a batch stores them."""
     return facts_of(pa.Table.from_pylist(list(rows), schema=ANSWERS))

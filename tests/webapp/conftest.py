@@ -1,4 +1,4 @@
-"""People, a feed and clients for the web application's tests; no Redis is needed for them."""
+"""Users, a feed and clients for the web application's tests; no Redis is needed for them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def alone(settings: Any, tmp_path: Path) -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def described() -> Iterator[None]:
-    """Each answer of the API that a test gets is as the OpenAPI document says."""
+    """Each answer of the API that a test gets conforms to the OpenAPI document."""
     from django.test import Client
 
     from tests.webapp.openapi import JSON, check
@@ -59,7 +59,7 @@ def at_each_place(folder: Sequence[str], store: Sequence[str]) -> pytest.MarkDec
 
 @pytest.fixture(params=["folder", "store"])
 def log_form(request: pytest.FixtureRequest, settings: Any, tmp_path: Path) -> str:
-    """Logs lie in a folder of this machine, then on shared storage."""
+    """Logs are in a folder of this machine, then on shared storage."""
     settings.VEDETTE_LOG_STORE = "" if request.param == "folder" else str(tmp_path / "store")
     return str(request.param)
 
@@ -125,7 +125,7 @@ def region(people: SimpleNamespace, feed: Any) -> Any:
 
 @pytest.fixture
 def query(people: SimpleNamespace, feed: Any, region: Any) -> Any:
-    """Whatever enters or leaves the square; entering opens an alert."""
+    """Everything that enters or leaves the square; entering opens an alert."""
     from webapp.queries.services import query_register
 
     return query_register(

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 
 def opened(client: Any, link: str) -> Any:
-    """What comes of sending the link's secret; the page that it opens, where there is one."""
+    """The response to the link's secret; the page that it opens, if there is one."""
     parts = urlsplit(link)
     assert parts.fragment and client.get(parts.path).status_code == 200
     answer = client.post(parts.path, {"secret": parts.fragment}, **({"format": "multipart"} if hasattr(client, "credentials") else {}))

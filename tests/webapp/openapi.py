@@ -1,4 +1,4 @@
-"""Whether answers of the API are as its OpenAPI document describes them."""
+"""Checks answers of the API against its OpenAPI document."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ JSON = "application/json"
 OTHERS = ("/api/v1/track/",)
 """Addresses of devices, which speak the protocols of their makers."""
 NOWHERE = ("404", "405")
-"""What an operation answers that there is not."""
+"""The answer of an operation that does not exist."""
 
 
 def check(method: str, path: str, status: int, body: bytes) -> None:
-    """Raises AssertionError where an answer is not what the document describes."""
+    """Raises AssertionError where an answer does not conform to the document."""
     if method in ("GET", "POST", "PUT", "PATCH", "DELETE") and path.startswith(PREFIX) and not path.startswith(OTHERS):
         found = faults(method, path, status, body)
         assert not found, f"{method} {path} answers {status} otherwise than its OpenAPI document says: {'; '.join(found[:10])}"
 
 
 def check_frame(frame: dict[str, Any]) -> None:
-    """Raises AssertionError where a frame of the live socket is not what the document describes."""
+    """Raises AssertionError where a frame of the live socket does not conform to the document."""
     found = faults_of(frame, _frame_validator(frame["type"]))
     assert not found, f"a frame is otherwise than its OpenAPI document says: {'; '.join(found[:10])}"
 

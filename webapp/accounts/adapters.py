@@ -1,5 +1,5 @@
-"""Vedette's policies for django-allauth: which address counts, who may get an account, and
-what limits are counted by."""
+"""Vedette's policies for django-allauth: which client address counts, who may get an account, and
+the keys of rate limits."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
 
     def get_client_ip(self, request: HttpRequest) -> str:
         # A request without an address did not come over a network: a test sent it.
-        # Limits count by this: a host with one IPv6 network has 2**64 addresses.
+        # The key of limits: a host with one IPv6 network has 2**64 addresses.
         return host_of(address_of(request)) or "::"
 
     def get_reset_password_from_key_url(self, key: str) -> str:
@@ -72,8 +72,8 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
     """Log-in by OpenID Connect."""
 
     def is_open_for_signup(self, request: HttpRequest, sociallogin: SocialLogin) -> bool:
-        """A user whom the provider vouches for gets an account, unless its
-        settings say no (`sign_up`)."""
+        """A user of a trusted provider gets an account, unless its settings forbid it
+        (`sign_up`)."""
         return bool(sociallogin.provider.app.settings["sign_up"])
 
     def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:

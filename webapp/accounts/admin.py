@@ -25,7 +25,7 @@ class TeamAdmin(admin.ModelAdmin[Team]):
 
 @admin.register(ApiToken)
 class ApiTokenAdmin(admin.ModelAdmin[ApiToken]):
-    """Tokens can be viewed and revoked here, but not made: only their owner sees the secret."""
+    """Tokens can be viewed and revoked here, but not created: only their owner sees the secret."""
 
     list_display = ("name", "user", "prefix", "scopes", "expires_at", "last_used_at")
     list_filter = ("user",)

@@ -34,7 +34,7 @@ MEMBERSHIP = inline_serializer(
 
 
 class MeSerializer(serializers.ModelSerializer[User]):
-    """The person who asks."""
+    """The user who sends the request."""
 
     name = serializers.CharField(source="username", read_only=True)
     superuser = serializers.BooleanField(source="is_superuser", read_only=True)
@@ -91,7 +91,7 @@ def require_session(request: Request) -> None:
 
 
 class MeView(APIView):
-    """The person who asks."""
+    """The user who sends the request."""
 
     @extend_schema(responses=MeSerializer)
     def get(self, request: Request) -> Response:
@@ -140,7 +140,7 @@ class NewTokenSerializer(TokenSerializer):
 
 
 class TokenView(GenericViewSet[ApiToken]):
-    """Your own tokens. Only a session may list, make or end them."""
+    """The user's own tokens. Only a session may list, create or revoke them."""
 
     queryset = ApiToken.objects.none()
     serializer_class = TokenSerializer

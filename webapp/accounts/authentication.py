@@ -1,4 +1,4 @@
-"""Who is asking the API, and with which scope."""
+"""Authentication of API requests, and the scopes of tokens."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class TokenAuthentication(BaseAuthentication):
-    """`Authorization: Bearer <token>`; no cookie is involved, so neither is CSRF."""
+    """`Authorization: Bearer <token>`; no cookie is used, so no CSRF check is needed."""
 
     def authenticate(self, request: Request) -> tuple[User, ApiToken] | None:
         parts = get_authorization_header(request).split()
@@ -41,7 +41,7 @@ class SessionAuthentication(DrfSessionAuthentication):
     """The browser's session, with CSRF checked on every unsafe method."""
 
     def authenticate_header(self, request: Request) -> str:
-        # Makes "not logged in" a 401 and not a 403.
+        # "Not logged in" is a 401, not a 403.
         return "Session"
 
 

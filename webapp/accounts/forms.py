@@ -13,7 +13,8 @@ from allauth.mfa.models import Authenticator
 from django.db import transaction
 
 USED = "used_in"
-"""In an authenticator app's row: the last span of 30 seconds (RFC 6238) whose code was taken."""
+"""In an authenticator app's row: the last period of 30 seconds (RFC 6238) whose code was
+accepted."""
 
 
 class LogInForm(LoginForm):  # type: ignore[misc]
@@ -26,8 +27,8 @@ class LogInForm(LoginForm):  # type: ignore[misc]
 
 
 class _Once:
-    """Each code of an app is accepted once, by whichever process: allauth keeps used codes in the
-    cache, which processes share only through Redis."""
+    """Each code of an app is accepted once, in all processes together: allauth keeps used codes in
+    the cache, which processes share only through Redis."""
 
     authenticator: Authenticator
 
@@ -40,7 +41,7 @@ class _Once:
 
 @transaction.atomic
 def _taken(pk: int) -> bool:
-    """Accepts the code of the present span; false when it was used before."""
+    """Accepts the code of the present period; false when it was used before."""
     row = Authenticator.objects.select_for_update().get(pk=pk)
     span = int(time.time()) // app_settings.TOTP_PERIOD
     if row.data.get(USED, -1) >= span:
@@ -55,4 +56,4 @@ class AuthenticateForm(_Once, factors.AuthenticateForm):  # type: ignore[misc]
 
 
 class ReauthenticateForm(_Once, factors.ReauthenticateForm):  # type: ignore[misc]
-    """The second factor before something that asks for it again."""
+    """The second factor before an action that asks for it again."""

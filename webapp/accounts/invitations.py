@@ -1,4 +1,4 @@
-"""The page behind an invitation's link: joins the team, with the account one has or a new one."""
+"""The page behind an invitation's link: joins the team, with an existing account or a new one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from webapp.config.opened_links import LinkEnded, is_opened, note_opened
 
 
 class NewAccountForm(forms.ModelForm[User]):
-    """Name and password of someone who is new here."""
+    """Name and password of a new user."""
 
     password = forms.CharField(
         label=gettext_lazy("Password"),
@@ -39,7 +39,7 @@ class NewAccountForm(forms.ModelForm[User]):
 
     def clean_username(self) -> str:
         name: str = self.cleaned_data["username"]
-        # Names are compared without regard to capitals at the log-in.
+        # The log-in compares names case-insensitively.
         if User.objects.filter(username__iexact=name).exists():
             raise forms.ValidationError(gettext("This name is already taken."))
         return name
@@ -59,8 +59,8 @@ INVITATION = "invitation"
 
 
 def open_invitation(request: HttpRequest, secret: str) -> str:
-    """Opens an invitation in this session; the address of its page, which also says
-    when there is none any more."""
+    """Opens an invitation in this session; returns the address of its page, which also reports that
+    an invitation no longer exists."""
     offer = invitation_find(secret)
     if offer is None:
         raise LinkEnded

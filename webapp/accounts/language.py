@@ -1,5 +1,4 @@
-"""The language of a reader: of a page, a socket, or a mail that is sent
-without a request of theirs."""
+"""The language of a reader: of a page, a socket, or a mail that is sent outside their requests."""
 
 from __future__ import annotations
 

@@ -35,13 +35,13 @@ class Role(models.TextChoices):
 
     @property
     def and_above(self) -> list[Role]:
-        """This role and the greater ones."""
+        """This role and the higher ones."""
         roles = list(Role)
         return roles[roles.index(self) :]
 
 
 class Scope(models.TextChoices):
-    """What a token may be used for."""
+    """The purposes of a token."""
 
     READ = "read", "Read"
     WRITE = "write", "Change things"
@@ -66,7 +66,7 @@ class User(AbstractUser):
 
 
 class Team(models.Model):
-    """People who share feeds, queries and channels."""
+    """Users who share feeds, queries and channels."""
 
     name = models.CharField(max_length=100, unique=True)
     members: models.ManyToManyField[User, Membership] = models.ManyToManyField(User, through="Membership", related_name="teams")
@@ -113,13 +113,13 @@ class Invitation(models.Model):
 
     @property
     def shown_role(self) -> str:
-        """What a member with it is, in the reader's language."""
+        """The role of a member with it, in the reader's language."""
         return Role(self.role).shown
 
 
 class ApiToken(models.Model):
-    """A program's key: shown once when it is made, stored as its SHA-256. Users
-    recognise it by `prefix`."""
+    """A program's key: shown once when it is created, stored as its SHA-256. Users recognise it by
+    `prefix`."""
 
     user = models.ForeignKey(User, models.CASCADE, related_name="tokens")
     name = models.CharField(max_length=100)

@@ -29,7 +29,7 @@ class TeamName(TypedDict):
 
 
 class PersonField(serializers.ModelSerializer[User]):
-    """A user as others see them."""
+    """A user as shown to others."""
 
     name = serializers.CharField(source="username")
 
@@ -85,26 +85,26 @@ class OwnedSerializer(KnownKeys, serializers.ModelSerializer[Any]):
 
 
 class OwnedView(ListModelMixin, RetrieveModelMixin, GenericViewSet[Any]):
-    """Base of the views of owned things: what the user cannot see is not there (404), what they may
-    not change is refused (403).
+    """Base of the views of owned things: an object that the user cannot see is not found (404), a
+    change that they may not make is refused (403).
 
-    `get_queryset` of each gives what the user may see, annotated by `with_editable`.
+    `get_queryset` returns the objects that the user may see, annotated by `with_editable`.
     """
 
     throttle_action: str | None = None
-    """The rate of the address (`REST_FRAMEWORK["DEFAULT_THROTTLE_RATES"]`),
-    set where the address is."""
+    """The rate of the endpoint (`REST_FRAMEWORK["DEFAULT_THROTTLE_RATES"]`), set in its URL
+    pattern."""
 
     def get_editable(self) -> Any:
-        """The object of the address. Raises PermissionDenied when it is visible but
-        not the user's to change."""
+        """The object of the address. Raises PermissionDenied when the user may see but not change
+        it."""
         thing = self.get_object()
         if not thing.editable:
             raise PermissionDenied(Message("You may see this but not change it."))
         return thing
 
     def check_may_make(self) -> None:
-        """Raises PermissionDenied unless the user's role makes things of this kind."""
+        """Raises PermissionDenied unless the user's role may create objects of this kind."""
         serializer: Any = self.serializer_class
         check_may_make(person(self.request), serializer.Meta.model.edit_role)
 

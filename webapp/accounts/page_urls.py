@@ -1,8 +1,8 @@
-"""Addresses of the log-in, and of the pages about one's own account.
+"""Addresses of the log-in, and of the pages about the user's own account.
 
-allauth's own lists of addresses also hold what Vedette does not offer (signing up, several
-e-mail addresses): each one here is chosen. All below /login/ is open to everybody, all below
-/account/ needs a log-in.
+allauth's own lists of addresses also contain pages that Vedette does not offer (signing up, several
+e-mail addresses), so these are selected one by one. Pages below /login/ are open to everybody,
+those below /account/ need a log-in.
 """
 
 from allauth.account import views as account

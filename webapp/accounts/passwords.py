@@ -1,5 +1,5 @@
-"""Which passwords are refused, and what ends when a password is changed in any way: page, reset by
-mail, admin, command line."""
+"""Which passwords are refused, and which sessions and tokens end when a password is changed in any
+way: page, reset by mail, admin, command line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class TokensEnd:
     password, and not when only the form of the hash changes."""
 
     def validate(self, password: str, user: Any = None) -> None:
-        """Any password will do."""
+        """Accepts every password."""
 
     def password_changed(self, password: str, user: Any = None) -> None:
         """A user who knew the old password may have made tokens with it."""
@@ -32,18 +32,18 @@ class TokensEnd:
 
 
 class NoCommonWords:
-    """Refuses passwords that are a word which everybody here knows (the product, the site, what the
-    operator names) and little else."""
+    """Refuses passwords that consist mainly of a word that everybody in the organisation knows (the
+    product, the site, words that the operator names)."""
 
     OTHERS = 8
-    """With this many more characters than the word a password is accepted."""
+    """A password is accepted if it has this many more characters than the word."""
 
     def validate(self, password: str, user: Any = None) -> None:
         plain = password.casefold()
         for word in self._words():
             if word in plain and len(plain) - len(word) * plain.count(word) < self.OTHERS:
                 raise ValidationError(
-                    translated(Message("The password is little more than the word {word}, which everybody here knows.", word=word)),
+                    translated(Message("The password consists mainly of the word {word}, which everybody in the organisation knows.", word=word)),
                     code="password_of_the_place",
                 )
 
@@ -56,8 +56,8 @@ class NoCommonWords:
 
 
 class NoBreachedPassword:
-    """Refuses passwords of a file with the SHA-1 digests of breached ones, in order, `DIGEST:COUNT`
-    a line, as Have I Been Pwned gives them out."""
+    """Refuses passwords whose SHA-1 digest is in a sorted file of breached ones, `DIGEST:COUNT` a
+    line, in the format of Have I Been Pwned."""
 
     def validate(self, password: str, user: Any = None) -> None:
         path = settings.BREACHED_PASSWORDS

@@ -1,4 +1,4 @@
-"""The one rule of who sees and who changes what: used by pages, API and sockets alike.
+"""The one permission rule, used by pages, API and sockets alike.
 
 An owned object is seen by its owner, by every member of its team and, if it is public, by
 everyone who is logged in. It is changed by its owner and by members of its team whose role is
@@ -25,7 +25,7 @@ AnyUser = User | AnonymousUser
 
 
 class OwnedQuerySet(models.QuerySet[OwnedModel]):
-    """A queryset that knows the rule."""
+    """A queryset that applies the rule."""
 
     def visible_to(self, user: AnyUser) -> Self:
         """The objects that `user` may see."""
@@ -82,15 +82,15 @@ def seen_by(user: User, *, prefix: str = "") -> Q:
 
 
 def changed_by(user: User, role: Role, *, prefix: str = "") -> Q:
-    """The rule of changing for a model that asks for `role`, for objects
-    reached through `prefix`."""
+    """The rule of changing for a model that requires `role`, for objects reached through
+    `prefix`."""
     teams = Membership.objects.filter(user=user, role__in=role.and_above).values("team")
     return Q(**{f"{prefix}owner": user}) | Q(**{f"{prefix}team__in": teams})
 
 
 def users_who_may_change(thing: Owned) -> models.QuerySet[User]:
-    """The rule the other way round: the active users who may change `thing`, without superusers,
-    to whom everything is open."""
+    """The inverse of the rule: the active users who may change `thing`, without superusers, who may
+    change everything."""
     may = Q(pk=thing.owner_id) | Q(pk__in=Membership.objects.filter(team=thing.team_id, role__in=thing.edit_role.and_above).values("user"))
     for name in thing.inside:
         container: Owned = getattr(thing, name)
@@ -103,12 +103,12 @@ def check_may_make(user: User, role: Role) -> None:
     """Raises PermissionDenied unless `user` has at least `role` in some team: users who may not
     create something for a team may not create it for themselves either."""
     if not user.is_superuser and not Membership.objects.filter(user=user, role__in=role.and_above).exists():
-        raise PermissionDenied(Message("You need to be at least {role} in a team to make this.", role=role.in_messages))
+        raise PermissionDenied(Message("You need to be at least {role} in a team to create this.", role=role.in_messages))
 
 
 def check_team(user: User, team_id: int | None, role: Role) -> None:
-    """Raises PermissionDenied unless `user` may put an object that asks
-    for `role` into the team."""
+    """Raises PermissionDenied unless `user` may put an object that requires `role` into the
+    team."""
     if team_id is None or user.is_superuser:
         return
     if not Membership.objects.filter(user=user, team=team_id, role__in=role.and_above).exists():

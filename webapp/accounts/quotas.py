@@ -33,7 +33,7 @@ NOUNS = {
     "messages": Message("messages to channels an hour"),
 }
 BY_TIME = {"rows", "messages"}
-"""What time gives back."""
+"""Quotas that recover with time."""
 Held = Callable[[dict[str, Any]], int]
 """How much the holder in the given field uses: `{"owner": user}` or `{"team": team}`."""
 COUNTED: dict[str, Held] = {}
@@ -52,11 +52,11 @@ def quota_of(holder: User | Team, name: str) -> int:
 
 
 def quota_check(name: str, *, held: Held, more: int, user: User | None = None, team: Team | None = None) -> None:
-    """Raises OverQuota when `more` would be too much for the user or the team. Superusers
-    have no quota of their own.
+    """Raises OverQuota when `more` would be too much for the user or the team. Superusers have no
+    personal quota.
 
-    To be called in the transaction that makes the thing: it holds the user's and the team's row, so
-    that two concurrent ones are both counted.
+    To be called in the transaction that creates the object: it locks the user's and the team's row,
+    so that concurrent requests are both counted.
     """
     if more <= 0:
         return
@@ -95,8 +95,7 @@ def _check(name: str, subject: Message, limit: int, used: int, more: int) -> Non
 
 
 def quota_room(name: str, *, held: Held, user: User, team: Team | None = None) -> float:
-    """How much more the quotas of the user and of the team leave; infinite for a superuser's
-    own."""
+    """How much more the quotas of the user and of the team leave; infinite for a superuser."""
     rooms = [] if user.is_superuser else [quota_of(user, name) - held({"owner": user})]
     if team is not None and name in settings.TEAM_QUOTAS:
         rooms.append(quota_of(team, name) - held({"team": team}))
@@ -105,8 +104,7 @@ def quota_room(name: str, *, held: Held, user: User, team: Team | None = None) -
 
 @dataclass(frozen=True)
 class Quota:
-    """One quota of a holder. `used`: null for what is counted by the
-    second; `default`: the server's."""
+    """One quota of a holder. `used`: null for rates per second; `default`: the server's."""
 
     name: str
     what: str

@@ -1,5 +1,5 @@
-"""The link that sets a new password: its key comes in a body, and waits in the
-session for allauth's page."""
+"""The link that sets a new password: its key comes in a body, and is kept in the session for
+allauth's page."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ IN_ADDRESS = "set-password"
 
 
 def open_reset(request: HttpRequest, secret: str) -> str:
-    """Takes `<user>-<key>`; the address of the page that looks at the key, says what is wrong with
-    it, or asks for the password."""
+    """Takes `<user>-<key>`; returns the address of the page that checks the key, reports what is
+    wrong with it, or asks for the password."""
     user, _, key = secret.partition("-")
     if not (user.isascii() and user.isalnum()):
         raise LinkEnded

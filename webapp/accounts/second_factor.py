@@ -1,5 +1,5 @@
-"""A second factor for everybody, where the operator asks for it
-(`VEDETTE_SECOND_FACTOR=required`; OWASP ASVS 5, 6.3.3)."""
+"""A second factor for everybody, where the operator requires it (`VEDETTE_SECOND_FACTOR=required`;
+OWASP ASVS 5, 6.3.3)."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ STILL_OPEN = (*OPEN_PATHS, "/logout/", "/account/security/", "/account/confirm/"
 """The addresses that are open without a second factor: the pages that set one up, and
 those that need no log-in."""
 PROVED = "provider_proved"
-"""In the session: the provider that said in this log-in that it had asked for two factors."""
+"""In the session: the provider that reported in this log-in that it had asked for two factors."""
 TRUSTED = "trusted"
 """Instead of a provider's values: the operator guarantees that everybody
 proves two factors there."""
-NEEDED = gettext_noop("This installation asks everybody for a second factor: set one up first.")
+NEEDED = gettext_noop("This installation requires a second factor of every user: set one up first.")
 
 
 def is_missing(request: HttpRequest) -> bool:
@@ -40,7 +40,7 @@ def is_missing(request: HttpRequest) -> bool:
 
 
 def are_two(claims: Mapping[str, Any], required: str | Collection[str]) -> bool:
-    """Whether a provider's ID token says that two factors were proved: by its `amr` (RFC 8176) or
+    """Whether a provider's ID token states that two factors were proved: by its `amr` (RFC 8176) or
     `acr`, which has one of the values `required`.
 
     >>> are_two({"amr": ["pwd", "mfa"]}, ["mfa"]), are_two({"acr": "gold"}, ["gold"])
@@ -64,7 +64,7 @@ def note_provider(request: HttpRequest, provider: str, claims: Mapping[str, Any]
 
 
 class SecondFactorRequired:
-    """Leads sessions without a second factor to the page that sets one up; the API refuses
+    """Redirects sessions without a second factor to the page that sets one up; the API refuses
     them. Tokens are no sessions."""
 
     def __init__(self, get_response: Next) -> None:

@@ -11,7 +11,7 @@ from webapp.accounts.models import ApiToken, Invitation, Membership, Role, Team,
 
 
 def me(user: User) -> dict[str, Any]:
-    """What a page knows about the person before it."""
+    """A page's data about its user."""
     memberships = Membership.objects.filter(user=user).select_related("team").order_by("team__name")
     return {
         "id": user.pk,

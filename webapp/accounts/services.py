@@ -24,7 +24,7 @@ LAST_USED_RESOLUTION = timedelta(minutes=1)
 
 @dataclass(frozen=True)
 class NewToken:
-    """A token just made; `text` is the only copy of the secret."""
+    """A new token; `text` is the only copy of the secret."""
 
     token: ApiToken
     text: str
@@ -32,11 +32,11 @@ class NewToken:
 
 @transaction.atomic
 def token_create(*, user: User, name: str, scopes: list[str], expires_at: datetime | None = None, feed: Any = None) -> NewToken:
-    """A new token of 256 random bits for `user`, for one feed alone if given; without `expires_at`
-    it lives as long as a token may.
+    """A new token of 256 random bits for `user`, for only one feed if given; without `expires_at`
+    it has the maximum lifetime.
 
-    Raises ValueError for an unknown or no scope, Refused for one that would live too long, or could
-    do more than send to its feed.
+    Raises ValueError for an unknown or no scope, Refused for one that would live too long, or whose
+    scopes permit more than sending to its feed.
     """
     if not scopes or not set(scopes) <= set(Scope.values):
         raise ValueError(f"scopes are some of {', '.join(Scope.values)}")
@@ -45,7 +45,7 @@ def token_create(*, user: User, name: str, scopes: list[str], expires_at: dateti
     latest = timezone.now() + timedelta(days=settings.TOKEN_DAYS)
     if expires_at is not None and expires_at > latest:
         raise refuse(
-            "/expires_at", Message("A token lives at most {days} days: until {latest}.", days=settings.TOKEN_DAYS, latest=f"{latest:%Y-%m-%d}")
+            "/expires_at", Message("A token is valid for at most {days} days: until {latest}.", days=settings.TOKEN_DAYS, latest=f"{latest:%Y-%m-%d}")
         )
     quota_check("tokens", user=user, more=1, held=tokens_held)
     text = TOKEN_PREFIX + secrets.token_urlsafe(32)
@@ -67,8 +67,8 @@ def token_revoke(*, token: ApiToken) -> None:
 
 
 def token_authenticate(text: str, scope: str | None = None) -> ApiToken | None:
-    """The valid token (with its `user`) behind `text`, or None: unknown, expired, user
-    inactive, or not good for `scope`."""
+    """The valid token (with its `user`) behind `text`, or None: unknown, expired, user inactive, or
+    without `scope`."""
     if not text.startswith(TOKEN_PREFIX) or len(text) > 100:
         return None
     token = ApiToken.objects.select_related("user").filter(digest__in=digests_of(text)).first()
@@ -80,7 +80,7 @@ def token_authenticate(text: str, scope: str | None = None) -> ApiToken | None:
         return None
     if scope is not None and scope not in token.scopes:
         return None
-    # One write a minute at most: ingest authenticates many times a second.
+    # At most one write a minute: ingest authenticates many times a second.
     stale = Q(last_used_at=None) | Q(last_used_at__lt=now - LAST_USED_RESOLUTION)
     if token.last_used_at is None or token.last_used_at < now - LAST_USED_RESOLUTION:
         # A request holds the row until its changes are stored; other requests with the
@@ -94,8 +94,9 @@ def token_authenticate(text: str, scope: str | None = None) -> ApiToken | None:
 def profile_update(
     *, user: User, email: str | None = None, time_zone: str | None = None, units: str | None = None, language: str | None = None
 ) -> User:
-    """Changes what is given."""
-    # An address is stored as it is compared at a forgotten password and at a log-in by a provider.
+    """Changes the given fields."""
+    # An address is stored in the form in which a password reset and a log-in by a provider compare
+    # it.
     changes = {"email": None if email is None else email.lower(), "time_zone": time_zone, "units": units, "language": language}
     changed = {name: value for name, value in changes.items() if value is not None}
     for name, value in changed.items():

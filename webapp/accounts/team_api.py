@@ -1,5 +1,5 @@
-"""`teams/` and `people/`: who belongs to a team in which role, invitations, who owns what. A
-session is needed, a token is not enough."""
+"""`teams/` and `people/`: members of teams and their roles, invitations, ownership. Requires a
+session; a token is not enough."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class MemberSerializer(KnownKeys, serializers.ModelSerializer[Membership]):
 
 
 class InvitationSerializer(KnownKeys, serializers.ModelSerializer[Invitation]):
-    """An open invitation, without what opens it."""
+    """An open invitation, without its secret."""
 
     invited_by = PersonField(read_only=True)
 
@@ -56,7 +56,7 @@ class InvitationSerializer(KnownKeys, serializers.ModelSerializer[Invitation]):
 
 
 class NewInvitationSerializer(InvitationSerializer):
-    """An invitation just made: its link is shown this once. `sent`: it went out by e-mail."""
+    """A new invitation: its link is shown only once. `sent`: it was sent by e-mail."""
 
     link = serializers.CharField(read_only=True)
     sent = serializers.BooleanField(read_only=True)
@@ -94,7 +94,7 @@ class TeamSerializer(KnownKeys, serializers.ModelSerializer[Team]):
 
 
 class NewOwnerSerializer(KnownKeys):
-    """Who gets what someone owns."""
+    """The user to whom ownership is transferred."""
 
     to = ByKey(queryset=User.objects.filter(is_active=True))
 
@@ -203,9 +203,10 @@ class MemberView(_TeamView):
         role = Role(serializer.validated_data.get("role", member.role))
         return Response(self.get_serializer(teams.member_set_role(member=member, role=role)).data)
 
-    @extend_schema(parameters=[OpenApiParameter("to", int, description="who gets what the member owns in the team")], responses={204: None})
+    @extend_schema(parameters=[OpenApiParameter("to", int, description="the user who gets what the member owns in the team")], responses={204: None})
     def destroy(self, request: Request, pk: int, user: int) -> Response:
-        """`?to=<id>`: who gets what the member owns in the team; without it that stays theirs."""
+        """`?to=<id>`: the user to whom the member's objects in the team are transferred; without it
+        they stay the member's."""
         member = self.member(user, or_self=True)
         new_owner = None
         if "to" in request.query_params:
@@ -217,7 +218,7 @@ class MemberView(_TeamView):
 
     @extend_schema(request=NewOwnerSerializer, responses=TRANSFERRED)
     def transfer(self, request: Request, pk: int, user: int) -> Response:
-        """Gives what the member owns in this team to another member."""
+        """Transfers the member's objects in this team to another member."""
         member = self.member(user)
         serializer = NewOwnerSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
@@ -225,7 +226,7 @@ class MemberView(_TeamView):
 
 
 class PersonSerializer(KnownKeys, serializers.ModelSerializer[User]):
-    """Someone with an account, as administrators of the server see them."""
+    """An account, as shown to administrators of the server."""
 
     name = serializers.CharField(source="username", read_only=True)
     email = serializers.CharField(read_only=True, help_text="Empty: unknown.")
@@ -277,7 +278,7 @@ class PeopleView(GenericViewSet[User]):
 
     @extend_schema(request=NewOwnerSerializer, responses=TRANSFERRED)
     def transfer(self, request: Request, pk: int) -> Response:
-        """Gives everything that someone owns to another person."""
+        """Transfers everything that a user owns to another user."""
         serializer = NewOwnerSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         return Response({"counts": teams.ownership_transfer(owner=self.get_object(), new_owner=serializer.validated_data["to"], team=None)})
@@ -301,7 +302,7 @@ def _quotas_answer(holder: User | Team) -> Response:
 
 
 class LimitsSerializer(KnownKeys):
-    """Some quotas by name; null brings the server's back."""
+    """Some quotas by name; null restores the server's default."""
 
     limits = BoundedDictField(child=serializers.IntegerField(min_value=0, max_value=10**12, allow_null=True))
 
@@ -325,7 +326,7 @@ class _QuotasView(GenericViewSet[Any]):
         require_session(request)
 
     def holder(self) -> User | Team:
-        """Whose quotas the address is about."""
+        """The holder of the quotas."""
         raise NotImplementedError
 
     @extend_schema(responses=QUOTAS)

@@ -33,7 +33,7 @@ INVITATIONS = 500
 
 @dataclass(frozen=True)
 class NewInvitation:
-    """An invitation just made; `text` is the only copy of what opens it."""
+    """A new invitation; `text` is the only copy of its secret."""
 
     invitation: Invitation
     text: str
@@ -68,8 +68,8 @@ def member_set_role(*, member: Membership, role: Role) -> Membership:
 
 @transaction.atomic
 def member_remove(*, member: Membership, new_owner: User | None) -> None:
-    """Takes someone out of the team. What they own in it goes to `new_owner`, or stays theirs.
-    Raises Refused for the only admin."""
+    """Removes a member from the team. Their objects in it go to `new_owner`, or stay theirs. Raises
+    Refused for the only admin."""
     _check_other_admin(member)
     if new_owner is not None:
         ownership_transfer(owner=member.user, new_owner=new_owner, team=member.team)
@@ -80,13 +80,13 @@ def member_remove(*, member: Membership, new_owner: User | None) -> None:
 def _check_other_admin(member: Membership) -> None:
     others = Membership.objects.select_for_update().filter(team=member.team).exclude(pk=member.pk)
     if member.role == Role.ADMIN and others and not any(other.role == Role.ADMIN for other in others):
-        raise Refused([Fault("/role", Message("This is the team's only admin. Make somebody else admin first."))])
+        raise Refused([Fault("/role", Message("This is the team's only admin. Make another member admin first."))])
 
 
 @transaction.atomic
 def ownership_transfer(*, owner: User, new_owner: User, team: Team | None) -> dict[str, int]:
-    """Makes `new_owner` the owner of what `owner` owns in the team, or everywhere with
-    null. How many of each kind.
+    """Transfers `owner`'s objects in the team (null: all objects) to `new_owner`. Returns how many
+    of each kind.
 
     Raises Refused when the new_owner is no active member of the team.
     """
@@ -107,7 +107,7 @@ def ownership_transfer(*, owner: User, new_owner: User, team: Team | None) -> di
 
 @transaction.atomic
 def user_set_active(*, user: User, active: bool) -> None:
-    """Switches an account on or off; off, its sessions and tokens open nothing."""
+    """Switches an account on or off; while it is off, its sessions and tokens are invalid."""
     user.is_active = active
     user.save(update_fields=["is_active"])
     record("user.change", user, active=active)
@@ -118,7 +118,7 @@ def user_set_administrator(*, user: User, administrator: bool) -> None:
     """Makes someone an administrator of the server, or no longer one. Raises
     Refused for the only one."""
     if not administrator and not User.objects.filter(is_superuser=True, is_active=True).exclude(pk=user.pk).exists():
-        raise Refused([Fault("/administrator", Message("This is the server's only administrator. Make somebody else one first."))])
+        raise Refused([Fault("/administrator", Message("This is the server's only administrator. Make another user administrator first."))])
     user.is_superuser = user.is_staff = administrator
     user.save(update_fields=["is_superuser", "is_staff"])
     record("user.change", user, administrator=administrator)
@@ -174,8 +174,7 @@ def _valid(**lookup: Any) -> Invitation | None:
 
 
 def _still_valid(invitation: Invitation) -> bool:
-    """Whether the person who invited may still do so: invitations of an
-    admin who has left are void."""
+    """Whether the inviting user may still invite: invitations of an admin who has left are void."""
     by = invitation.invited_by
     return by.is_active and (by.is_superuser or Membership.objects.filter(user=by, team=invitation.team, role=Role.ADMIN).exists())
 
@@ -196,8 +195,7 @@ def invitation_accept(*, invitation: Invitation, user: User) -> Membership:
 
 @transaction.atomic
 def invited_user_create(*, invitation: Invitation, username: str, password: str) -> User:
-    """An account for someone who is new here, as a member of the team. The caller has
-    checked name and password."""
+    """A new account, as a member of the team. The caller has checked name and password."""
     user = User.objects.create_user(username, email=invitation.email, password=password)
     record("user.create", user, actor=user)
     invitation_accept(invitation=invitation, user=user)

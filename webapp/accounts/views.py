@@ -24,7 +24,7 @@ def account(request: HttpRequest) -> HttpResponse:
 
 
 def teams(request: HttpRequest) -> HttpResponse:
-    """One's teams and, for administrators of the server, all teams and all people."""
+    """The user's teams and, for administrators of the server, all teams and all users."""
     return render(request, "pages/teams.html", page_data(request))
 
 
@@ -35,9 +35,8 @@ admin_login_redirect = secure_admin_login(admin.site.login)
 def provider_log_in(request: HttpRequest, provider_id: str) -> HttpResponseBase:
     """Begins the log-in at a provider of OpenID Connect.
 
-    The way there is a page that continues by itself, not a redirect: the content security
-    policy lets forms lead to this site alone, and browsers apply that to where a form's
-    answer redirects to as well.
+    It is a page that continues by itself, not a redirect: the content security policy allows form
+    targets on this site only, and browsers also apply this to redirects of a form's response.
     """
     answer: HttpResponseBase = oidc.login(request, provider_id)
     if isinstance(answer, HttpResponseRedirect) and not answer.url.startswith("/"):

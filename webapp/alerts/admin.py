@@ -7,7 +7,7 @@ from webapp.alerts.models import Alert, Channel, Delivery
 
 @admin.register(Alert)
 class AlertAdmin(admin.ModelAdmin[Alert]):
-    """For looking: alerts are handled on their page, which notifies everybody."""
+    """Read-only: alerts are handled on their page, which notifies everybody."""
 
     list_display = ("id", "query", "kind", "entities", "severity", "state", "opened_at")
     list_filter = ("state", "severity", "feed")

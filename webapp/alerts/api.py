@@ -49,7 +49,7 @@ class AlertSerializer(serializer_of(ListedAlertRow)):  # type: ignore[misc]
 
 
 class StepSerializer(KnownKeys, serializers.ModelSerializer[AlertStep]):
-    """What happened to an alert: who (null: by itself) did what, and what they said."""
+    """A step of an alert: who (null: automatic) did what, with which comment."""
 
     author = serializers.CharField(source="author.username", default=None, allow_null=True, read_only=True)
     assignee = serializers.CharField(source="assignee.username", default=None, allow_null=True, read_only=True)
@@ -62,14 +62,14 @@ class StepSerializer(KnownKeys, serializers.ModelSerializer[AlertStep]):
 
 
 class DecisionSerializer(KnownKeys):
-    """A comment that goes with a decision, and the `revision` of the alert that the person saw."""
+    """A comment on a decision, and the `revision` of the alert that the user saw."""
 
     comment = serializers.CharField(required=False, allow_blank=True, max_length=COMMENT_LENGTH, default="")
     revision = serializers.IntegerField(required=False, allow_null=True, default=None, min_value=0)
 
 
 class AssigneeField(serializers.SlugRelatedField[User]):
-    """Somebody who may log in, by the user name."""
+    """An active user, by user name."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(slug_field="username", queryset=User.objects.filter(is_active=True), **options)
@@ -83,13 +83,13 @@ class AssigneeField(serializers.SlugRelatedField[User]):
 
 
 class AssignmentSerializer(DecisionSerializer):
-    """Whom the alert is for."""
+    """The user to whom the alert is assigned."""
 
     assignee = AssigneeField()
 
 
 class FeedbackSerializer(KnownKeys, serializers.ModelSerializer[Feedback]):
-    """What someone says about the answer behind an alert."""
+    """A user's verdict on the answer behind an alert."""
 
     author = serializers.CharField(source="author.username", read_only=True)
 
@@ -118,7 +118,7 @@ class AlertDetailSerializer(AlertSerializer):
     shapes = serializers.ListField(child=serializers.JSONField())
     steps = StepSerializer(many=True)
     feedback = FeedbackSerializer(many=True)
-    # Here the comments themselves, in a list their number.
+    # Here the comments themselves; lists have only their number.
     comments = StepSerializer(many=True)
     mute = field_of(MuteWords | None)
     handlers = serializers.ListField(child=serializers.CharField())
@@ -130,8 +130,8 @@ ACTIONS = {"acknowledge": Step.ACKNOWLEDGED, "assign": Step.ASSIGNED, "resolve":
 
 
 class BulkSerializer(KnownKeys):
-    """One decision about many alerts: those in `ids`, or all that match the filters of a list's
-    address, a piece at a time."""
+    """One decision about many alerts: those in `ids`, or all that match a list's filters, in
+    pieces."""
 
     ids = BoundedListField(child=serializers.IntegerField(), required=False, allow_empty=False, max_length=PIECE)
     matching = serializers.CharField(required=False, allow_blank=True, max_length=2000)
@@ -144,7 +144,7 @@ class BulkSerializer(KnownKeys):
         if ("ids" in attributes) == ("matching" in attributes):
             raise serializers.ValidationError(Message("Either `ids` or `matching`."))
         if (attributes["action"] == "assign") != ("assignee" in attributes):
-            raise serializers.ValidationError({"assignee": Message("Name whom the alerts are for, and only where they are assigned.")})
+            raise serializers.ValidationError({"assignee": Message("Name the assignee if, and only if, the alerts are assigned.")})
         return attributes
 
 
@@ -153,18 +153,18 @@ class _Changed(TypedDict):
 
 
 class ChangedAlerts(_Changed, total=False):
-    """Ids of the alerts that were changed; of many that match also how many were looked at. Ask
-    again with `below` while it is not null."""
+    """Ids of the changed alerts; for a filter also how many were looked at. Repeat the request with
+    `below` while it is not null."""
 
     looked_at: int
     below: int | None
 
 
-HOURS = OpenApiParameter("hours", int, description="1 to 2160; 168 unless given")
+HOURS = OpenApiParameter("hours", int, description="1 to 2160; default 168")
 
 
 class Groups(TypedDict):
-    """Groups of alerts, the gravest first."""
+    """Groups of alerts, the most severe first."""
 
     results: list[AlertGroup]
 
@@ -184,14 +184,14 @@ class AlertView(GenericViewSet[Alert]):
         return alert_list(user=self.request.user)
 
     def get_editable(self) -> Alert:
-        """The alert of the address. Raises PermissionDenied when it is visible but
-        not the user's to handle."""
+        """The alert of the address. Raises PermissionDenied when the user may see but not handle
+        it."""
         alert = self.get_object()
         if not getattr(alert, "editable", False):
             raise PermissionDenied(Message("You may see this alert but not handle it."))
         return alert
 
-    @extend_schema(summary="List alerts, newest first unless `order` says otherwise")
+    @extend_schema(summary="List alerts, newest first unless `order` is given")
     def list(self, request: Request) -> Response:
         page = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
         return self.get_paginated_response(self.get_serializer(page, many=True).data)
@@ -201,9 +201,9 @@ class AlertView(GenericViewSet[Alert]):
         return Response(self._detail(self.get_object()))
 
     @extend_schema(
-        summary="How many alerts the filters leave",
+        summary="The number of alerts that match the filters",
         filters=True,
-        parameters=[OpenApiParameter("at_most", int, description="Enough: counting stops there. From 1.")],
+        parameters=[OpenApiParameter("at_most", int, description="Counting stops at this number. From 1.")],
         responses=inline_serializer("AlertCount", {"count": serializers.IntegerField()}),
     )
     def count(self, request: Request) -> Response:
@@ -213,11 +213,11 @@ class AlertView(GenericViewSet[Alert]):
         return Response({"count": alerts[:most].count()})
 
     @extend_schema(
-        summary="The alerts that the filters leave in groups",
+        summary="The alerts that match the filters, in groups",
         filters=True,
         parameters=[
-            OpenApiParameter("by", str, enum=BY, description="query (usual), entity or region"),
-            OpenApiParameter("hours", int, description="What the strip spans, 1 to 168; 24 unless given"),
+            OpenApiParameter("by", str, enum=BY, description="query (default), entity or region"),
+            OpenApiParameter("hours", int, description="Length of the strip, 1 to 168; default 24"),
         ],
         responses={200: schema_of(Groups)},
     )
@@ -231,7 +231,7 @@ class AlertView(GenericViewSet[Alert]):
         return Response({"results": alert_groups(alerts, by=by, hours=hours, now=timezone.now())})
 
     @extend_schema(
-        summary="How the desk does: what is open, how long people take, what calls most",
+        summary="Figures of the desk: open alerts, response times, the queries with most alerts",
         filters=True,
         parameters=[HOURS],
         responses={200: schema_of(AlertNumbers)},
@@ -243,7 +243,7 @@ class AlertView(GenericViewSet[Alert]):
         return Response(alert_numbers(self.filter_queryset(alerts_seen(user=request.user)), hours=hours, now=timezone.now()))
 
     @extend_schema(
-        summary="The alerts that the filters leave, as a file of at most 100,000 rows",
+        summary="The alerts that match the filters, as a file of at most 100,000 rows",
         filters=True,
         parameters=[ORDER, FORMAT],
         responses={(200, media): OpenApiTypes.BINARY for media in FORMATS.values()},
@@ -256,36 +256,38 @@ class AlertView(GenericViewSet[Alert]):
         is_cut = counted[DOWNLOAD_ROWS : DOWNLOAD_ROWS + 1].exists()
         return table_download("alerts", kind, COLUMNS, rows, first=DOWNLOAD_ROWS if is_cut else None)
 
-    @extend_schema(summary="Say whether the answer was right", request=FeedbackSerializer, responses=FeedbackSerializer)
+    @extend_schema(summary="Report whether the answer was right", request=FeedbackSerializer, responses=FeedbackSerializer)
     def feedback(self, request: Request, pk: int) -> Response:
         alert = self.get_editable()
         serializer = FeedbackSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         return Response(FeedbackSerializer(handling.alert_judge(alert=alert, user=person(request), **serializer.validated_data)).data)
 
-    @extend_schema(summary="Look at an alert: new -> seen", request=None, responses=AlertDetailSerializer)
+    @extend_schema(summary="Mark an alert as seen: new -> seen", request=None, responses=AlertDetailSerializer)
     def seen(self, request: Request, pk: int) -> Response:
         return self._decide("seen", DecisionSerializer(data={}))
 
     @extend_schema(
-        summary="Take an alert on: -> acknowledged; resolved when its answer has ended", request=DecisionSerializer, responses=AlertDetailSerializer
+        summary="Acknowledge an alert: -> acknowledged; resolved when its answer has ended",
+        request=DecisionSerializer,
+        responses=AlertDetailSerializer,
     )
     def acknowledge(self, request: Request, pk: int) -> Response:
         return self._decide("acknowledge", DecisionSerializer(data=request.data))
 
-    @extend_schema(summary="Give an alert to somebody: -> assigned", request=AssignmentSerializer, responses=AlertDetailSerializer)
+    @extend_schema(summary="Assign an alert to a user: -> assigned", request=AssignmentSerializer, responses=AlertDetailSerializer)
     def assign(self, request: Request, pk: int) -> Response:
         return self._decide("assign", AssignmentSerializer(data=request.data))
 
-    @extend_schema(summary="Be done with an alert: -> resolved", request=DecisionSerializer, responses=AlertDetailSerializer)
+    @extend_schema(summary="Resolve an alert: -> resolved", request=DecisionSerializer, responses=AlertDetailSerializer)
     def resolve(self, request: Request, pk: int) -> Response:
         return self._decide("resolve", DecisionSerializer(data=request.data))
 
-    @extend_schema(summary="Take a resolved alert up again: -> reopened", request=DecisionSerializer, responses=AlertDetailSerializer)
+    @extend_schema(summary="Reopen a resolved alert: -> reopened", request=DecisionSerializer, responses=AlertDetailSerializer)
     def reopen(self, request: Request, pk: int) -> Response:
         return self._decide("reopen", DecisionSerializer(data=request.data))
 
-    @extend_schema(summary="Say something about an alert", request=StepSerializer, responses={201: StepSerializer})
+    @extend_schema(summary="Comment on an alert", request=StepSerializer, responses={201: StepSerializer})
     def comment(self, request: Request, pk: int) -> Response:
         alert = self.get_editable()
         serializer = StepSerializer(data=request.data)
@@ -315,8 +317,8 @@ class AlertView(GenericViewSet[Alert]):
         return Response({"changed": changed, "looked_at": len(piece), "below": piece[-1].pk if len(piece) == PIECE else None})
 
     def _matching(self, alerts: QuerySet[Alert], parameters: str) -> QuerySet[Alert]:
-        """What a list with these parameters would show. Raises ValidationError for a
-        parameter that it does not know."""
+        """The alerts that a list with these parameters would show. Raises ValidationError for an
+        unknown parameter."""
         data = QueryDict(parameters)
         faults = {
             name: unknown_name(name, AlertFilter.base_filters, what=Message("parameter")) for name in data if name not in AlertFilter.base_filters
@@ -329,7 +331,7 @@ class AlertView(GenericViewSet[Alert]):
         return cast(QuerySet[Alert], filters.qs)
 
     @extend_schema(
-        summary="How many alerts wait, by state and severity",
+        summary="The number of open alerts, by state and severity",
         responses={200: schema_of(dict[str, dict[str, int]])},
     )
     def summary(self, request: Request) -> Response:

@@ -1,10 +1,10 @@
-"""Sends one message through Apprise, in a process that can reach permitted addresses and
-nothing else of this machine.
+"""Sends one message through Apprise, in a process that can reach only permitted addresses, and
+nothing on this machine.
 
 `python -m webapp.alerts.apprise_child` reads one JSON object from standard input,
 `{"url", "title", "body", "networks", "public"}`, and writes one, `{"sent", "problem"}`.
-Apprise's addresses come from people: an audit hook refuses connections to addresses that this
-installation does not talk to, other kinds of sockets, new processes, and all files but those of
+Users enter Apprise's addresses: an audit hook refuses connections to addresses that this
+installation does not permit, other kinds of sockets, new processes, and all files but those of
 Python and of certificates.
 """
 

@@ -65,11 +65,11 @@ class ChannelSerializer(OwnedSerializer):
         stored = {} if self.instance is None else {name: getattr(self.instance, name) for name in ("kind", "url", "recipient")}
         settings = {"kind": ChannelKind.WEBHOOK.value, **stored, **attributes}
         if self.instance is not None and settings["kind"] != stored["kind"]:
-            raise serializers.ValidationError({"kind": Message("The kind cannot be changed: make another channel.")})
+            raise serializers.ValidationError({"kind": Message("The kind cannot be changed: create another channel.")})
         if settings["kind"] == ChannelKind.PUSH and (attributes.get("team") or attributes.get("public")):
-            raise serializers.ValidationError({"team": Message("A browser is one person's: it belongs to no team, and is not public.")})
+            raise serializers.ValidationError({"team": Message("A browser belongs to one user: not to a team, and it is not public.")})
         if self.instance is not None and stored["kind"] == ChannelKind.PUSH and attributes.keys() & {"url", "browser_keys"}:
-            raise serializers.ValidationError({"url": Message("A subscription cannot be changed: the browser makes a new one.")})
+            raise serializers.ValidationError({"url": Message("A subscription cannot be changed: the browser creates a new one.")})
         timing = {} if self.instance is None else {name: getattr(self.instance, name) for name in Channel.TIMING}
         if faults := timing_faults({**timing, **attributes}):
             raise serializers.ValidationError(faults)
@@ -81,7 +81,7 @@ class ChannelSerializer(OwnedSerializer):
 
 
 class NewChannelSerializer(ChannelSerializer):
-    """A channel with its signing secret: shown when it is made or rotated, never again."""
+    """A channel with its signing secret: shown only when it is created or rotated."""
 
     secret = serializers.CharField()
 
@@ -121,7 +121,7 @@ class RenewalSerializer(SubscriptionSerializer):
 
 
 class ChannelView(OwnedView):
-    """Ways by which alerts leave."""
+    """Channels that deliver alerts."""
 
     queryset = Channel.objects.all()
     serializer_class = ChannelSerializer
@@ -136,7 +136,7 @@ class ChannelView(OwnedView):
         ],
     )
     def create(self, request: Request) -> Response:
-        # One's own browser is everybody's to make.
+        # Every user may add their own browser.
         is_browser = isinstance(request.data, dict) and request.data.get("kind") == ChannelKind.PUSH
         if not is_browser:
             self.check_may_make()
@@ -160,7 +160,7 @@ class ChannelView(OwnedView):
         deliveries.channel_delete(channel=self.get_editable())
         return Response(status=204)
 
-    @extend_schema(summary="A new signing secret; the old one is good for a day more", request=None, responses=NewChannelSerializer)
+    @extend_schema(summary="A new signing secret; the old one stays valid for another day", request=None, responses=NewChannelSerializer)
     def rotate(self, request: Request, pk: int) -> Response:
         channel = self.get_editable()
         secret = deliveries.channel_rotate(channel=channel)
@@ -171,14 +171,14 @@ class ChannelView(OwnedView):
         return Response(own_reachability(user=person(request), now=timezone.now()))
 
     @extend_schema(
-        summary="What a browser subscribes to push messages with; null: this installation sends none",
+        summary="The key with which a browser subscribes to push messages; null: this installation sends none",
         responses=inline_serializer("PushKey", {"key": serializers.CharField(allow_null=True)}),
     )
     def push_key(self, request: Request) -> Response:
         return Response({"key": push.public_key()})
 
     @extend_schema(
-        summary="A browser's new subscription in the place of the one that ended; needs no log-in, but the keys of the old one",
+        summary="Replace a browser's ended subscription by a new one; needs no log-in, but the keys of the old one",
         request=RenewalSerializer,
         responses={204: None},
         auth=[],
@@ -207,14 +207,14 @@ class ChannelView(OwnedView):
         answer = deliveries.channel_test(channel=self.get_editable())
         return Response({"ok": answer.ok, "status": answer.status, "error": translated(answer.error)})
 
-    @extend_schema(summary="What was sent, newest first", parameters=CURSOR, responses={200: newest_first(DeliverySerializer)})
+    @extend_schema(summary="Sent messages, newest first", parameters=CURSOR, responses={200: newest_first(DeliverySerializer)})
     def deliveries(self, request: Request, pk: int) -> Response:
         channel = self.get_editable()
         paginator = NewestFirst()
         page = paginator.paginate_queryset(delivery_list(channel=channel), request, view=self)
         return paginator.get_paginated_response(DeliverySerializer(page, many=True).data)
 
-    @extend_schema(summary="Try a message that failed once more, now", request=None, responses=DeliverySerializer)
+    @extend_schema(summary="Send a failed message again, now", request=None, responses=DeliverySerializer)
     def retry(self, request: Request, pk: int, delivery: int) -> Response:
         failed = get_object_or_404(delivery_list(channel=self.get_editable()), pk=delivery)
         deliveries.delivery_retry(delivery=failed)

@@ -1,4 +1,4 @@
-"""From an alert to a message at its receiver: planned, grouped, sent and then marked as sent.
+"""Delivers alerts to receivers: planned, grouped, sent and then marked as sent.
 
 Each step is safe to repeat and to run twice at the same time: an alert is planned under its row's
 lock, a message is made under its channel's, and sent by the process that claims its row with a
@@ -121,8 +121,8 @@ def _prepare(channel_id: int, now: datetime) -> int:
 
 
 def _budget(channel: Channel, now: datetime) -> int:
-    """How many messages may be sent to it now: within its rate, and within the hourly quotas
-    of its owner and its team."""
+    """How many messages may be sent to the channel now: within its rate, and within the hourly
+    quotas of its owner and its team."""
     left = channel.per_minute - channel.deliveries.filter(created_at__gt=now - timedelta(minutes=1), test=False).count()
     return int(min(left, quota_room("messages", held=partial(messages_held, now=now), user=channel.owner, team=channel.team)))
 
@@ -153,7 +153,8 @@ def _row_of(notification: Notification) -> dict[str, Any]:
 
 
 def message(alerts: Sequence[dict[str, Any]], *, kind: str, count: int, now: datetime) -> str:
-    """The message's JSON text: what happened, to how many alerts, and those that it lists."""
+    """The message's JSON text: the type of event, the number of alerts, and the alerts that it
+    lists."""
     return json.dumps({"type": kind, "timestamp": now.isoformat(), "data": {"count": count, "alerts": list(alerts)}}, separators=(",", ":"))
 
 
@@ -175,8 +176,8 @@ def _due(now: datetime) -> QuerySet[Delivery]:
 
 
 def channel_send(*, channel_id: int, seconds: float = 20.0) -> int:
-    """Sends what is due for one channel, oldest first, for at most about `seconds`;
-    returns the number of attempts."""
+    """Sends due messages for one channel, oldest first, for at most about `seconds`; returns the
+    number of attempts."""
     attempts = 0
     end = timezone.now() + timedelta(seconds=seconds)
     while (now := timezone.now()) < end:
@@ -260,7 +261,7 @@ def channel_rotate(*, channel: Channel) -> str:
 
 
 def channel_test(*, channel: Channel) -> Answer:
-    """Sends a message that says it is a test, once and immediately. Raises OverQuota."""
+    """Sends a test message, once and immediately. Raises OverQuota."""
     now = timezone.now()
     body = json.dumps({"type": "test", "timestamp": now.isoformat(), "data": {"text": f"A test of the channel {channel.name}."}})
     with transaction.atomic():
@@ -282,8 +283,8 @@ def channel_test(*, channel: Channel) -> Answer:
 
 @transaction.atomic
 def channel_create(*, owner: User, queries: Sequence[Query] = (), team: Team | None = None, **fields: Any) -> Channel:
-    """A new channel with a fresh secret. One with `queries` gets their alerts alone unless
-    `all_queries` says otherwise. Raises OverQuota."""
+    """A new channel with a fresh secret. One with `queries` gets only their alerts unless
+    `all_queries` is true. Raises OverQuota."""
     quota_check("channels", user=owner, team=team, more=1, held=channels_held)
     fields["team"] = team
     channel = Channel.objects.create(owner=owner, secret=new_secret(), **{"all_queries": not queries, **fields})
@@ -296,14 +297,14 @@ def browser_subscribe(*, owner: User, url: str, browser_keys: str, **fields: Any
     """Makes one of `owner`'s browsers a channel. A browser has one channel: subscribing again keeps
     it, and another user's channel for it is removed.
 
-    Raises Refused when they have as many as one person may.
+    Raises Refused when the user has the maximum number.
     """
     browser = _browser(url)
     Channel.objects.filter(browser=browser).exclude(owner=owner).delete()
     known = Channel.objects.filter(browser=browser).first()
     if known is not None:
         return channel_update(channel=known, user=owner, browser_keys=browser_keys, enabled=True)
-    full = Message("You have {most} browsers already, as many as one person may: remove one.", most=MOST_BROWSERS)
+    full = Message("You have {most} browsers, the maximum for one user: remove one.", most=MOST_BROWSERS)
     room_check(Channel.objects.filter(owner=owner, kind=ChannelKind.PUSH), MOST_BROWSERS, of=owner, full=full)
     return channel_create(owner=owner, kind=ChannelKind.PUSH, url=url, browser_keys=browser_keys, browser=browser, **fields)
 
@@ -333,8 +334,8 @@ def channel_update(*, channel: Channel, user: User, queries: Sequence[Query] | N
     """Changes the given fields; enabling clears the reason why it was disabled. `queries`
     chooses as in channel_create.
 
-    Chosen queries that `user` may not see stay chosen. Raises OverQuota for a team
-    that has enough channels.
+    Chosen queries that `user` may not see stay chosen. Raises OverQuota for a team that has its
+    maximum of channels.
     """
     if (team := fields.get("team")) is not None and team != channel.team:
         quota_check("channels", team=team, more=1, held=channels_held)
@@ -349,7 +350,7 @@ def channel_update(*, channel: Channel, user: User, queries: Sequence[Query] | N
         channel.disabled_reason, channel.failures, channel.not_before = "", 0, None
     channel.save()
     if queries is not None:
-        # Read again: the given object may contain only what a user sees.
+        # Read again: the given object may contain only the queries that a user sees.
         Channel.objects.get(pk=channel.pk).queries.set(queries)
     return channel
 

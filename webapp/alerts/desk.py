@@ -38,7 +38,7 @@ ORDERS: Mapping[str, Order] = {
     "event": Order("start", True),
     "-event": Order("start", False),
 }
-ORDER = OpenApiParameter("order", str, enum=list(ORDERS), description="newest, oldest, severity (gravest first), event, -event (event time)")
+ORDER = OpenApiParameter("order", str, enum=list(ORDERS), description="newest, oldest, severity (highest first), event, -event (event time)")
 
 
 class DeskPages(BasePagination):
@@ -133,8 +133,8 @@ def _cursor(text: str | None, order: Order) -> list[int] | None:
     try:
         parts = [whole(part, "cursor") for part in text.split(".")]
     except ValidationError as error:
-        raise ValidationError({"cursor": Message("Take it from `next` of the page before.")}) from error
+        raise ValidationError({"cursor": Message("Use `next` of the previous page.")}) from error
     keys = [part for part in parts if part is not None]
     if len(keys) != len(parts) or len(keys) != (1 if order.column is None else 2):
-        raise ValidationError({"cursor": Message("Take it from `next` of the page before, in the same order.")})
+        raise ValidationError({"cursor": Message("Use `next` of the previous page, with the same order.")})
     return keys

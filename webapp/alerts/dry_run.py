@@ -21,7 +21,7 @@ LISTED = 5
 
 
 class OwnedChannel(TypedDict):
-    """A channel and whose it is."""
+    """A channel and its owner."""
 
     id: int
     name: str
@@ -50,11 +50,12 @@ class RoutedAlerts(TypedDict):
 
 
 class DryRun(TypedDict):
-    """`opened` alerts were opened, the newest `alerts` of them looked at; `unreached` go nowhere,
+    """`opened` alerts were opened, the newest `alerts` of them looked at; `unreached` reach nobody,
     `unseen` only to channels that the user does not see.
 
-    Of a rule tried alone, `matched`: that it matches, `reached`: of these, that reach someone, also
-    by channels that the user does not see; `warning`: why the rule reaches nobody.
+    For a rule tried alone, `matched`: the alerts that it matches, `reached`: those of them that
+    reach someone, also by channels that the user does not see; `warning`: why the rule reaches
+    nobody.
     """
 
     opened: int

@@ -90,7 +90,7 @@ class AlertFilter(django_filters.FilterSet):  # type: ignore[misc]
         return queryset.filter(assignee=user) if value == ME else queryset.filter(assignee__username=value)
 
     def from_t(self, queryset: QuerySet[Alert], name: str, value: str) -> QuerySet[Alert]:
-        """Alerts that begin then or later: event time, in the unit of the alert's feed."""
+        """Alerts that begin at this time or later: event time, in the unit of the alert's feed."""
         return queryset.filter(start__gte=whole(value, "from"))
 
     def to_t(self, queryset: QuerySet[Alert], name: str, value: str) -> QuerySet[Alert]:
@@ -98,6 +98,6 @@ class AlertFilter(django_filters.FilterSet):  # type: ignore[misc]
         return queryset.filter(start__lt=whole(value, "to"))
 
 
-# `from` is a word of the language.
+# `from` is a keyword of Python.
 AlertFilter.base_filters["from"] = django_filters.CharFilter(method="from_t", help_text="Event time: the alert begins then or later.")
 AlertFilter.base_filters["to"] = django_filters.CharFilter(method="to_t", help_text="Event time: it begins before that.")

@@ -1,5 +1,5 @@
-"""Floods as a few rows: matching alerts grouped by query, entity or region, each group with its
-count and a strip of opening times."""
+"""Shows floods of alerts as a few rows: matching alerts grouped by query, entity or region, each
+group with its count and a strip of opening times."""
 
 from __future__ import annotations
 

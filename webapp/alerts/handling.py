@@ -1,8 +1,8 @@
-"""What users do with alerts: each decision is one step with user, time and comment, and is
-published to all viewers.
+"""Decisions of users on alerts: each is one step with user, time and comment, and is published to
+all viewers.
 
-A decision is taken under the lock of the feed's head row, so of two users who act at the same time
-one is first, and the other is shown who it was.
+A decision is stored under the lock of the feed's head row: if two users act at the same time, one
+is first, and the other sees who it was.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ DONE = {
 
 @dataclass(frozen=True)
 class Decision:
-    """A step that a person takes. `assignee`: the person to whom the alert is assigned."""
+    """A step by a user. `assignee`: the user to whom the alert is assigned."""
 
     step: Step
     user: User
@@ -50,7 +50,7 @@ class Decision:
 
 
 def alert_decide(*, alert: Alert, decision: Decision, revision: int | None = None) -> None:
-    """Takes one step with one alert. `revision`: the one that the person saw.
+    """Takes one step with one alert. `revision`: the one that the user saw.
 
     Raises Conflict, with who did what, when someone decided since or the alert's state no longer
     permits the step. Repeating one's own step changes nothing.
@@ -136,7 +136,7 @@ def _write(alerts: QuerySet[Alert], decision: Decision) -> None:
 
 def _check_assignee(alerts: Sequence[Alert], decision: Decision) -> None:
     if (decision.assignee is None) == (decision.step == Step.ASSIGNED):
-        raise refuse("/assignee", Message("Name whom the alert is for, and only where it is assigned."))
+        raise refuse("/assignee", Message("Name the assignee if, and only if, the alert is assigned."))
     if decision.assignee is None:
         return
     for query in {alert.query_id: alert.query for alert in alerts}.values():

@@ -6,8 +6,9 @@ everything that leaves.
 - Families that answer with intervals: the alert is open while the answer's end is null.
 - All other answers are instants or already closed: the alert waits for a user.
 
-What has ended stays on the desk until someone has acknowledged it; what had been acknowledged
-before is resolved by its end. What was retracted never held: it is resolved immediately.
+An alert that has ended stays on the desk until someone acknowledges it; one that had been
+acknowledged before is resolved by its end. A retracted answer never held: its alert is resolved
+immediately.
 """
 
 from __future__ import annotations

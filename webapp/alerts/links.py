@@ -1,7 +1,7 @@
 """Links in messages: to an alert, and one that acknowledges what a message
 reports, without a log-in.
 
-The link is signed and good for a week. Following it changes nothing, as mail programs and scanners
+The link is signed and valid for a week. Following it changes nothing, as mail programs and scanners
 follow links by themselves: the page behind it has the button. It acts in the name of the channel's
 owner, and only while they may handle the alerts.
 """
@@ -50,7 +50,7 @@ def delivery_of(token: str) -> Delivery | None:
 
 
 def alerts_of(delivery: Delivery) -> list[Alert]:
-    """Those alerts of the message that nobody has taken and its channel's owner may handle."""
+    """The alerts of the message that nobody has acknowledged and its channel's owner may handle."""
     return list(alert_list(user=delivery.channel.owner, to_handle=True).filter(notifications__delivery=delivery, state__in=FROM[Step.ACKNOWLEDGED]))
 
 

@@ -79,20 +79,20 @@ class Mute(Owned):
 
     @property
     def of(self) -> str:
-        """What is muted, in words."""
+        """A description of what is muted."""
         return str(self.query or self.region or " and ".join(self.entities))
 
 
 class Alert(models.Model):
-    """One open interval, or one instant, that a person must know about.
+    """One open interval, or one instant, that a user must know about.
 
     `detection_key` is the natural key of the detection that opened it, `closing_key` of the one
-    that ended it. `over_at`: when we learnt that the reported answer has ended; `resolution` then
-    says why. It stays on the desk until someone acknowledges it: only both together resolve it.
-    `start` and `end` are event time, `opened_at` and `over_at` the wall clock.
+    that ended it. `over_at`: when the end of the reported answer became known; `resolution` then
+    gives the reason. It stays on the desk until someone acknowledges it: only both together resolve
+    it. `start` and `end` are event time, `opened_at` and `over_at` the wall clock.
 
-    `revision` counts decisions: a user who decides sends the revision they saw,
-    and is shown who was faster.
+    `revision` counts decisions: a user who decides sends the revision they saw, and is shown who
+    decided before.
     """
 
     query = models.ForeignKey(Query, models.CASCADE, related_name="alerts")
@@ -159,8 +159,8 @@ class Step(models.TextChoices):
 
 
 class AlertStep(models.Model):
-    """One step in an alert's life: what happened, when, by whom (null: by
-    itself) and what they said."""
+    """One step in an alert's history: what happened, when, by whom (null: automatically), with
+    which comment."""
 
     alert = models.ForeignKey(Alert, models.CASCADE, related_name="steps")
     action = models.CharField(max_length=12, choices=Step.choices, default=Step.COMMENTED)
@@ -225,13 +225,13 @@ class ChannelKind(models.TextChoices):
 
 
 class Channel(Timed, Owned):
-    """A way out: a webhook (Standard Webhooks) to `url`, a topic of MQTT or Kafka or a service of
+    """A channel: a webhook (Standard Webhooks) to `url`, a topic of MQTT or Kafka or a service of
     Apprise at `url`, e-mail to `recipient`, or one of its owner's browsers, whose subscription is
-    the address `url` of its push service and `browser_keys`; `browser` knows it again.
+    the address `url` of its push service and `browser_keys`; `browser` identifies it.
 
-    It gets the alerts of all queries that its owner sees, or of those in `queries`
-    alone. At most `per_minute` messages leave for it in a minute; alerts beyond that
-    wait and go together in one message.
+    It gets the alerts of all queries that its owner sees, or only of those in `queries`. At most
+    `per_minute` messages leave for it in a minute; further alerts wait and are sent together in one
+    message.
     """
 
     edit_role = Role.OPERATOR
@@ -305,7 +305,7 @@ class Shift(Owned):
     """Who is on call when, by an imported calendar, known until `known_until`, and by turns entered
     by hand. `unknown`: names in the calendar that belong to no user.
 
-    `warned`: of what its owner got a mail.
+    `warned`: problems about which its owner got a mail.
     """
 
     edit_role = Role.OPERATOR
@@ -342,13 +342,13 @@ class Turn(models.Model):
 
 
 class RoutingRule(Timed, Owned):
-    """Which alerts go to which channels, besides those that a channel subscribes to.
+    """Which alerts go to which channels, in addition to those that a channel subscribes to.
 
-    What is empty asks for nothing. An alert matches that is of `feed`, of one of `queries`, of a
+    Empty conditions always hold. An alert matches if it is of `feed`, of one of `queries`, of a
     query with one of `tags` or that names one of `regions`, has at least `min_severity`, and was
     opened at one of `days` (0: Monday) between `from_time` and `until_time` of `zone`. It goes to
-    `channels`, to those of `teams`, and to those that `people` and users on call in `shifts` keep
-    for themselves; with `after_minutes` only if nobody has acknowledged it by then.
+    `channels`, to those of `teams`, and to the personal channels of `people` and of users on call
+    in `shifts`; with `after_minutes` only if nobody has acknowledged it by then.
     """
 
     edit_role = Role.OPERATOR
@@ -383,8 +383,8 @@ class Notification(models.Model):
     """An alert is to be sent to a channel, by which rule (none: the channel subscribes to it) and
     when; `delivery` is its message.
 
-    `gathered`: it waits for a digest, and goes with all that are due by then. `group`: what is
-    limited together on the channel.
+    `gathered`: it waits for a digest, and is sent with all that are due by then. `group`: the group
+    for which messages on the channel are limited.
     """
 
     alert = models.ForeignKey(Alert, models.CASCADE, related_name="notifications")

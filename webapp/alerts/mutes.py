@@ -1,11 +1,11 @@
 """Mutes: which alerts send no notifications, from when until when, by whom and why. Muted alerts
 are stored and shown as muted.
 
-A mute has a window. That of a snooze begins now; that of maintenance comes again by an iCalendar
-rule (RFC 5545). The row holds the present or next window in absolute time, so whether an alert
-is muted is a comparison, and the tick moves windows on. When a window ends, alerts that were
-open before it, and those opened in it that still hold, come back to the desk and to the
-channels; the rest stay muted.
+A mute has a window. The window of a snooze begins now; that of maintenance repeats by an iCalendar
+rule (RFC 5545). The row holds the present or next window in absolute time, so whether an alert is
+muted is a comparison, and the tick moves windows on. When a window ends, alerts that were open
+before it, and those opened in it that still hold, come back to the desk and to the channels; the
+rest stay muted.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ LONGEST_WINDOW = timedelta(days=7)
 LONGEST_AGO = timedelta(days=366)
 """The earliest beginning of a rule: its windows are computed from its beginning."""
 CLOCK_CHANGE = timedelta(hours=3)
-"""More than any clock is put forward or back."""
+"""More than any change of daylight saving time."""
 NOT_BY_DAYS = {"BYMONTHDAY", "BYSETPOS"}
 """Not with DAILY or WEEKLY: for a 31st of February each day or week until the
 year 9999 would be searched."""
@@ -81,7 +81,7 @@ def mute_create(
     if [query is not None, region is not None, bool(entities)].count(True) != 1:
         raise refuse("", Message("Name one of: query, region, entities."))
     if until is not None and until <= max(first, now) and not rule:
-        raise refuse("/until", Message("It lies in the past, or before the beginning."))
+        raise refuse("/until", Message("It is in the past, or before the beginning."))
     mute = Mute(owner=owner, feed=feed, query=query, region_id=region, entities=list(entities), reason=reason, team_id=team, public=public)
     mute.rule, mute.zone, mute.window_from, mute.window_until = rule, zone, first, until
     if rule:
@@ -92,7 +92,7 @@ def mute_create(
             raise refuse("/rule", Message("It never comes again."))
         mute.window_from, mute.window_until = following
     with transaction.atomic():
-        full = Message("You have {most:,} mutes that have not ended, as many as one person may: lift some first.", most=MUTES)
+        full = Message("You have {most:,} mutes that have not ended, the maximum for one user: lift some first.", most=MUTES)
         room_check(Mute.objects.filter(owner=owner, ended_at=None), MUTES, of=owner, full=full)
         # Serialised with batches: alerts that a batch opens are muted by the batch or found here.
         head_lock(feed.pk)
@@ -133,7 +133,7 @@ def _turn(mute: Mute, now: datetime) -> None:
         return
     following = window_after(mute, now) if mute.rule else None
     if following is not None and following[0] <= mute.window_until:
-        # It follows without a pause: both are one window, so nothing comes back in between.
+        # It follows without a pause: both are one window, so no alert is unmuted in between.
         mute.window_until = following[1]
         mute.save()
         _begin(mute)
@@ -179,7 +179,7 @@ def _matching(mute: Mute) -> QuerySet[Alert]:
 
 def window_after(mute: Mute, now: datetime) -> tuple[datetime, datetime] | None:
     """The first window of a repeating mute that ends after `now`; null if there are no more. It
-    begins and ends at the hours of the first, whatever the clock does between or in them."""
+    begins and ends at the hours of the first, also across changes of daylight saving time."""
     zone = ZoneInfo(mute.zone)
     first = (mute.first_from or mute.window_from).astimezone(zone).replace(tzinfo=None)
     length = mute.length or _by_the_clock(mute.window_from, mute.window_until or mute.window_from, zone)
@@ -194,7 +194,7 @@ def window_after(mute: Mute, now: datetime) -> tuple[datetime, datetime] | None:
 
 
 def _on_the_clock(shown: datetime, zone: ZoneInfo) -> datetime:
-    """When a clock of the zone shows this; when it is put forward, if it skips this."""
+    """The instant of this local time; of the change of the clock, if the change skips this time."""
     before, after = (shown.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
     if before <= after:
         return before
@@ -205,7 +205,7 @@ def _on_the_clock(shown: datetime, zone: ZoneInfo) -> datetime:
 
 
 def _by_the_clock(begin: datetime, end: datetime, zone: ZoneInfo) -> timedelta:
-    """How long it is on a clock of the zone, which may be put back in between."""
+    """Its length in local time; the clock may be put back in between."""
     shown = [moment.astimezone(zone).replace(tzinfo=None) for moment in (begin, end)]
     return shown[1] - shown[0] if shown[1] > shown[0] else end - begin
 

@@ -21,7 +21,7 @@ from webapp.queries.models import Query
 
 
 class MuteSerializer(OwnedSerializer):
-    """Mutes: whose alerts are not delivered, from when until when, by whom and why."""
+    """Mutes: which alerts are not delivered, from when until when, by whom and why."""
 
     feed = FeedNameField()
     query = ByKey(queryset=Query.objects.none(), required=False, allow_null=True)
@@ -73,7 +73,7 @@ class MuteView(OwnedView):
         mute = mutes.mute_create(owner=person(request), region=region and region.pk, team=team and team.pk, **data)
         return Response(self.represent(mute), status=201)
 
-    @extend_schema(summary="Lift a mute: its alerts come back", responses={204: None})
+    @extend_schema(summary="Remove a mute: its alerts are shown again", responses={204: None})
     def destroy(self, request: Request, pk: int) -> Response:
         mutes.mute_lift(mute=self.get_editable())
         return Response(status=204)

@@ -1,4 +1,4 @@
-"""Why a rule reaches nobody: none of those to whom it sends has a channel that works."""
+"""Why a rule reaches nobody: none of its recipients has a working channel."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LISTED = 5
 
 def rule_warnings(*, rules: Iterable[RoutingRule], user: User, now: datetime) -> dict[int, str]:
     """Why each rule reaches nobody, for `user`; empty if it reaches someone, or if `user` may not
-    change it: only those who may are told whether others have channels."""
+    change it: only editors see whether other users have channels."""
     editable = RoutingRule.objects.editable_by(user).filter(pk__in=[rule.pk for rule in rules])
     # Read again, with the choices that `user` may not see.
     stored = [terms_of(rule) for rule in editable.select_related("owner", "feed").prefetch_related(*SETS)]
@@ -81,12 +81,12 @@ def own_reachability(*, user: User, now: datetime) -> Reachability:
     known = ngettext("The rule %(names)s sends you alerts", "The rules %(names)s send you alerts", len(names))
     shown = [*names[:LISTED], *(["…"] if len(names) > LISTED else [])]
     who = known % {"names": ", ".join(shown)} if names else gettext("Rules of others send you alerts")
-    text = gettext("%(who)s, but you have no channel that works. Add or mend one under Account, Channels.")
+    text = gettext("%(who)s, but you have no channel that works. Add or repair one under Account, Channels.")
     return {"warning": text % {"who": who}}
 
 
 class _Names:
-    """What is said about rules that reach nobody; what `user` may not see has no name."""
+    """The sentence about rules that reach nobody; objects that `user` may not see are not named."""
 
     def __init__(self, rules: Sequence[Terms], user: User, shifts: Mapping[int, Any], duty: Mapping[int, set[User]]) -> None:
         self.shifts, self.duty = shifts, duty
@@ -104,8 +104,8 @@ class _Names:
             remedy = gettext("Make a rule like it, and remove this one.")
         else:
             reasons = [*self._about_people(rule), *self._about_teams(rule), *self._about_shifts(rule), *self._about_channels(rule)]
-            reasons = reasons or [gettext("those to whom it sent were removed")]
-            remedy = gettext("Add or mend a channel under Account, Channels (everyone adds their own), or let the rule send elsewhere.")
+            reasons = reasons or [gettext("its recipients were removed")]
+            remedy = gettext("Add or repair a channel under Account, Channels (everyone adds their own), or let the rule send elsewhere.")
         return gettext("Reaches nobody: %(why)s. %(remedy)s") % {"why": "; ".join(reasons), "remedy": remedy}
 
     def _about_people(self, rule: Terms) -> list[str]:

@@ -1,8 +1,8 @@
 """Which channels an alert goes to: those that subscribe to it, and those that a rule names.
 
-A rule sends nothing that its own owner may not see, and a channel carries nothing that its owner
-may not see. An alert goes to a channel once immediately, by the first matching rule, and once
-for each escalation time.
+A rule sends only alerts that its owner may see, and a channel carries only alerts that its owner
+may see. An alert goes to a channel once immediately, by the first matching rule, and once for each
+escalation time.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ class Terms:
         )
 
     def is_on(self, moment: datetime) -> bool:
-        """Whether the rule applies at `moment`. A span over midnight belongs to
-        the day on which it begins."""
+        """Whether the rule applies at `moment`. A period over midnight belongs to the day on which
+        it begins."""
         local = moment.astimezone(ZoneInfo(self.timing.zone))
         begin, end, at = self.from_time or time.min, self.until_time, local.time()
         day = local
@@ -83,8 +83,7 @@ class Terms:
         return self.goes_to(channel, lambda person: roster.is_on_call(person, self.shifts, at))
 
     def goes_to(self, channel: Channel, is_on_call: Callable[[int], bool]) -> bool:
-        """Whether the channel is one of the rule's, while these people are on call in its
-        shifts."""
+        """Whether the channel is one of the rule's, while these users are on call in its shifts."""
         if channel.pk in self.channels or channel.team_id in self.teams:
             return True
         if channel.team_id is not None:
@@ -168,7 +167,7 @@ def _carries(channel: Channel, alert: Alert) -> bool:
 
 
 class _VisibleQueries:
-    """Which users see which of some queries, each looked up once."""
+    """Which users see which of some queries; each is looked up once."""
 
     def __init__(self, queries: set[int]) -> None:
         self.queries, self.seen = queries, dict[int, set[int]]()

@@ -28,7 +28,7 @@ from webapp.feeds.models import Region
 from webapp.feeds.of_feed import FeedNameField
 from webapp.queries.models import Query
 
-HOURS = OpenApiParameter("hours", int, description="1 to 168; 24 unless given")
+HOURS = OpenApiParameter("hours", int, description="1 to 168; default 24")
 MOST_TAGS = 100
 LONGEST_WAIT_MINUTES = 7 * 24 * 60
 NIGHT = {"name": "Night shift", "min_severity": "high", "from_time": "22:00", "until_time": "06:00", "zone": "Europe/Athens", "channels": [2]}
@@ -36,7 +36,7 @@ WHERE = ("channels", "teams", "people", "shifts")
 
 
 class RoutingRuleSerializer(OwnedSerializer):
-    """Which alerts go where; what is empty asks for nothing."""
+    """Which alerts go where; empty conditions always hold."""
 
     feed = FeedNameField(required=False, allow_null=True)
     queries = ByKey(many=True, required=False, queryset=Query.objects.none())
@@ -78,7 +78,7 @@ class RoutingRuleSerializer(OwnedSerializer):
 
     @cached_property
     def _warnings(self) -> dict[int, str]:
-        """Of all rules that are shown, read together."""
+        """For all rules on the page, read together."""
         shown = self.instance if self.parent is None else self.parent.instance
         rules = [shown] if isinstance(shown, RoutingRule) else list(shown or ())
         return rule_warnings(rules=rules, user=self.context["request"].user, now=timezone.now())
@@ -89,12 +89,13 @@ class RoutingRuleSerializer(OwnedSerializer):
         if faults := timing_faults({**stored, **attributes}):
             raise serializers.ValidationError(faults)
         if not any(attributes.get(name, [] if rule is None else getattr(rule, name).all()) for name in WHERE):
-            raise serializers.ValidationError({"channels": Message("Name a channel, a team, a person or a shift that the alerts go to.")})
+            raise serializers.ValidationError({"channels": Message("Name a channel, a team, a user or a shift that the alerts are sent to.")})
         return attributes
 
 
 class RoutingRuleView(OwnedView):
-    """Rules by which alerts go to channels, besides what a channel carries by itself."""
+    """Rules by which alerts go to channels, in addition to alerts that a channel carries without a
+    rule."""
 
     queryset = RoutingRule.objects.all()
     serializer_class = RoutingRuleSerializer

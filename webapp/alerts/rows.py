@@ -38,7 +38,7 @@ class AlertRow(TypedDict):
 
 
 class ListedAlertRow(AlertRow):
-    """An alert as in lists; `comments`: how many."""
+    """An alert as in lists; `comments`: their number."""
 
     feed: str
     acknowledged_at: Moment | None
@@ -79,8 +79,8 @@ def alert_row(alert: Alert, *, query_name: str) -> AlertRow:
 
 
 def listed_row(alert: Any) -> ListedAlertRow:
-    """The alert of a list, with its feed and what people did. `alert`: from `alert_list`, which
-    says who may handle it and counts the comments."""
+    """The alert of a list, with its feed and the users' decisions. `alert`: from `alert_list`,
+    which annotates who may handle it and the number of comments."""
     return {
         **alert_row(alert, query_name=alert.query.name),
         "feed": alert.feed.name,

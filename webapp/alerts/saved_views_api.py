@@ -30,7 +30,7 @@ class SavedViewSerializer(OwnedSerializer):
 
 
 class SavedViewView(OwnedView):
-    """Named sets of filters of the desk: one's own, and those that are shared."""
+    """Named sets of filters of the desk: the user's own, and shared ones."""
 
     queryset = SavedView.objects.all()
     serializer_class = SavedViewSerializer
@@ -42,7 +42,7 @@ class SavedViewView(OwnedView):
         serializer = self.get_serializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         owner = person(request)
-        full = Message("You have {most} saved views, as many as one person may: remove one first.", most=VIEWS)
+        full = Message("You have {most} saved views, the maximum for one user: remove one first.", most=VIEWS)
         with transaction.atomic():
             room_check(SavedView.objects.filter(owner=owner), VIEWS, of=owner, full=full)
             view = serializer.save(owner=owner)

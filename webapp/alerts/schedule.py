@@ -55,8 +55,8 @@ def written_for(routes: Sequence[Route]) -> Written:
 
 
 def calling(alerts: Iterable[Alert]) -> list[int]:
-    """The ids of alerts to deliver: not muted, and, for a query that calls once, without an earlier
-    alert that is still open."""
+    """The ids of alerts to deliver: not muted, and, for a query that alerts only once, without an
+    earlier alert that is still open."""
     lasting = Q(over_at=None, end=None) | Q(over_at__gt=OuterRef("opened_at"))
     unresolved = Q(resolved_at=None) | Q(resolved_at__gt=OuterRef("opened_at"))
     earlier = Alert.objects.filter(
@@ -94,8 +94,8 @@ def _limit_of(route: Route) -> Limit | None:
 
 
 def _group_of(alert: Alert, timing: Timing) -> str:
-    """The group of the alert; empty if it has none of that kind. A pair is a separate group,
-    and so are several regions."""
+    """The group of the alert; empty if it has none of that kind. A pair is a separate group;
+    several regions are one too."""
     if timing.group_by == Grouping.ENTITY:
         return f"entity {json.dumps(alert.entities)}" if alert.entities else ""
     if timing.group_by == Grouping.REGION:

@@ -18,14 +18,14 @@ from webapp.config.wording import translated
 from webapp.queries.models import Query, Severity
 
 BROKEN_AFTER = 5
-"""Failures in a row after which a channel is sent one message at a time, until one arrives."""
+"""After this many failures in a row a channel gets one message at a time, until one arrives."""
 
 
 def alert_list(*, user: AnyUser, to_handle: bool = False) -> QuerySet[Alert]:
     """The alerts of the queries that `user` may see, newest first, with `editable`: whether they
     may handle it, and `comment_count`.
 
-    `to_handle`: those alone that they may handle.
+    `to_handle`: only those that they may handle.
     """
     handled = Query.objects.editable_by(user)
     may_handle = handled.filter(pk=OuterRef("query"))
@@ -38,8 +38,8 @@ def alert_list(*, user: AnyUser, to_handle: bool = False) -> QuerySet[Alert]:
     return (
         Alert.objects.filter(seen)
         .select_related("query", "feed")
-        # With joins for the people PostgreSQL took longer to plan the statement (50
-        # ms) than to read the rows.
+        # With joins for the users PostgreSQL took longer to plan the statement (50 ms) than to read
+        # the rows.
         .prefetch_related("acknowledged_by", "resolved_by", "assignee")
         .annotate(editable=Exists(may_handle), comment_count=Coalesce(Subquery(comments, output_field=IntegerField()), 0))
         .order_by("-id")
@@ -95,9 +95,9 @@ def alert_summary(*, user: AnyUser) -> dict[str, dict[str, int]]:
 
 
 def channel_list(*, user: AnyUser) -> QuerySet[Channel]:
-    """The channels that `user` may see, of their queries those that `user` may see, with
-    `last_sent_at`, `waiting` (messages not sent yet) and `held_back` (alerts that are in no message
-    yet: for quiet hours, digests, or because a limit of messages is reached)."""
+    """The channels that `user` may see, with the queries that `user` may see, with `last_sent_at`,
+    `waiting` (messages not sent yet) and `held_back` (alerts that are in no message yet: for quiet
+    hours, digests, or because a limit of messages is reached)."""
     unsent = Q(deliveries__sent_at=None, deliveries__failed_at=None, deliveries__id__isnull=False)
     held_back = Notification.objects.filter(channel=OuterRef("pk"), delivery=None).order_by().values("channel").annotate(n=Count("id")).values("n")
     return (
@@ -112,7 +112,7 @@ def channel_list(*, user: AnyUser) -> QuerySet[Channel]:
 
 
 def channels_working() -> QuerySet[Channel]:
-    """The channels by which messages arrive: switched on, not broken, of someone who may log in."""
+    """The working channels: enabled, not failing, of an active user."""
     return Channel.objects.filter(enabled=True, failures__lt=BROKEN_AFTER, owner__is_active=True)
 
 
@@ -160,7 +160,7 @@ def rules_held(owner_filter: dict[str, Any]) -> int:
 
 def messages_held(owner_filter: dict[str, Any], now: datetime | None = None) -> int:
     """The number of messages to someone's channels within the last hour, including tests; not those
-    that wait for a broken channel, or it would take what the others may be sent."""
+    that wait for a failing channel, which would use up the quota of the others."""
     since = (now or timezone.now()) - timedelta(hours=1)
     made = Delivery.objects.filter(channel__in=Channel.objects.filter(**owner_filter).values("pk"), created_at__gt=since)
     return made.exclude(sent_at=None, test=False, channel__failures__gte=BROKEN_AFTER).count()

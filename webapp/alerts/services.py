@@ -87,7 +87,7 @@ def _open(changes: Sequence[StoredFact], rules: dict[int, Rule]) -> dict[OpenKey
 
 
 def alerts_end_with_queries(*, feed_id: int, query_ids: Sequence[int], **_: Any) -> None:
-    """Resolves alerts of removed queries of one feed, which nothing else could end. To be called
+    """Resolves alerts of removed queries of one feed, because no answer will end them. To be called
     within the removal's transaction."""
     head_lock(feed_id)
     waiting = list(Alert.objects.filter(~Q(state=AlertState.RESOLVED), query__in=query_ids).values_list("pk", flat=True))
@@ -112,8 +112,8 @@ def alerts_end_with_versions(*, feed_id: int, keys: set[tuple[int, int]], at: in
 def query_channels_set(*, query: Query, user: User, channels: Sequence[Channel]) -> None:
     """Sets which of the channels limited to chosen queries carry this query's alerts.
 
-    Channels that `user` does not see stay as they are. Raises Refused for one that would change and
-    is not the user's to change.
+    Channels that `user` does not see stay as they are. Raises Refused if the user may not change
+    one that would change.
     """
     chosen = {channel.pk for channel in channels}
     faults = []

@@ -23,7 +23,7 @@ NAMES = 50
 
 
 TITLE_LENGTH = 80
-"""More of an event's title, or of what is wrong in it, is not repeated in a message."""
+"""The most of an event's title, or of a wrong value in it, that a message repeats."""
 
 
 BETWEEN_NAMES = re.compile(r" and | und |[,;&/]")
@@ -31,13 +31,13 @@ OF_TIMES = frozenset(["DTSTART", "DTEND", "DURATION", "RRULE", "RDATE", "EXDATE"
 
 
 class Unreadable(ValueError):
-    """The calendar is refused; its message says what to correct."""
+    """The calendar is refused; the message explains what to correct."""
 
 
 def run(request: Mapping[str, Any], data: bytes) -> dict[str, Any]:
     """The program's work: `turns`, or `faults` when the file cannot be read. `request`: the `zone`
     of times without one, and `now`."""
-    # A process that opens no files has the zones that came with the code.
+    # A process that opens no files has only the zones of the loaded code.
     zoneinfo.reset_tzpath(to=())
     import icalendar
     import recurring_ical_events
@@ -53,9 +53,7 @@ def run(request: Mapping[str, Any], data: bytes) -> dict[str, Any]:
         return {"faults": [message_of(error).to_json()]}
     except Exception as error:
         why = _short(str(error) or type(error).__name__)
-        return {
-            "faults": [Message("The calendar cannot be read. Export it again as an iCalendar file (.ics). The reader says: {why}", why=why).to_json()]
-        }
+        return {"faults": [Message("The calendar cannot be read. Export it again as an iCalendar file (.ics). The reason: {why}", why=why).to_json()]}
     if not turns:
         return {
             "faults": [Message("The calendar has no event in the next {days} days: add the turns, and export it again.", days=AHEAD.days).to_json()]
@@ -66,7 +64,7 @@ def run(request: Mapping[str, Any], data: bytes) -> dict[str, Any]:
 
 
 def _check_frame(data: bytes) -> None:
-    """The reader's own words about these do not say what to do."""
+    """The library's messages about these do not explain what to do."""
     if (calendars := _lines(data, b"BEGIN:VCALENDAR")) == 0:
         raise Unreadable(Message("This is not an iCalendar file: the line BEGIN:VCALENDAR is missing. Export the calendar as an .ics file."))
     for part in ("VCALENDAR", "VEVENT"):
@@ -95,7 +93,7 @@ def _check_events(calendar: Any, now: datetime, zone: ZoneInfo) -> None:
         if "DTSTART" not in event:
             raise Unreadable(Message("The event “{title}” has no beginning (DTSTART). Correct it in the calendar and export it again.", title=title))
         begin, end = (datetime.fromisoformat(one) for one in _turn(event, zone)[:2])
-        # The library would exchange them, or leave the event out. What is past no longer matters.
+        # The library would exchange them, or leave the event out. Past events do not matter.
         if end <= begin and ("RRULE" in event or "RDATE" in event or begin > now - timedelta(days=1)):
             raise Unreadable(
                 Message(
@@ -139,5 +137,5 @@ def _names(event: Any) -> list[str]:
     title = str(event.get("SUMMARY", "")).rpartition(":")[2]
     names = [name for name in (*mails, *(part.strip() for part in BETWEEN_NAMES.split(title))) if name]
     if len(names) > NAMES:
-        raise Unreadable(Message("An event names {count:,} people: at most {most} take a turn together.", count=len(names), most=NAMES))
+        raise Unreadable(Message("An event names {count:,} people: at most {most} may be on call together.", count=len(names), most=NAMES))
     return [name[:NAME_LENGTH] for name in names]

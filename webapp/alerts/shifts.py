@@ -43,7 +43,7 @@ GAP = timedelta(days=3)
 """Longer than a weekend: a gap this long is not intended. Turns entered by hand that end earlier
 need to be continued."""
 BEING_MADE = timedelta(days=1)
-"""Nobody needs a mail about a shift whose turns they are entering."""
+"""No mail is sent about a shift while its turns are being entered."""
 LONGEST_TURN = timedelta(days=100)
 """A longer one is a mistyped year."""
 
@@ -77,8 +77,8 @@ def on_duty(shift: Any) -> list[Any]:
 
 
 class ShiftWarning(NamedTuple):
-    """A fault of a shift: an identifier, and the sentence for people; `remedy`: another one, if the
-    first does not say it."""
+    """A problem of a shift: an identifier, and the sentence for users; `remedy`: a further
+    sentence, if the first does not contain it."""
 
     kind: str
     text: str
@@ -102,7 +102,7 @@ def _end_of_calendar(shift: Any) -> datetime | None:
 def warning_of(shift: Any, now: datetime, *, is_editor: bool = True) -> ShiftWarning | None:
     """Why alerts sent to this shift may soon reach nobody. `shift`: as `shifts_at` gives it.
 
-    `is_editor`: for users who may change the shift; only they are told whether others have
+    `is_editor`: for users who may change the shift; only they see whether other users have
     channels.
     """
     if ended := _ended(shift, now):
@@ -159,8 +159,8 @@ def _day(moment: datetime, zone: str) -> str:
 
 
 def shifts_warn(now: datetime | None = None) -> int:
-    """Mails the owners of shifts what is wrong with them, each problem once; returns how many mails
-    were sent. A mail that fails is sent at the next turn."""
+    """Mails the problems of shifts to their owners, each problem once; returns how many mails were
+    sent. A mail that fails is sent in the next round."""
     moment, sent = now or timezone.now(), 0
     found: Iterable[Any] = shifts_at(Shift.objects.select_related("owner"), moment)
     for shift in found:
@@ -205,10 +205,10 @@ def shift_save(*, user: User, shift: Shift | None = None, calendar: str | None =
     """
     now = timezone.now()
     zone = fields.get("zone", Shift().zone if shift is None else shift.zone)
-    # Before rows are held: it may take seconds.
+    # Before rows are locked: it may take seconds.
     events = None if calendar is None else _read(calendar, zone, now)
     if shift is None:
-        full = Message("You have {most} shifts already, as many as one person may.", most=MOST_OF_A_PERSON)
+        full = Message("You have {most} shifts, the maximum for one user.", most=MOST_OF_A_PERSON)
         room_check(Shift.objects.filter(owner=user), MOST_OF_A_PERSON, of=user, full=full)
     # Of two calendars that come at the same time, the turns of one stay.
     saved = Shift(owner=user) if shift is None else hold(shift)
@@ -262,8 +262,8 @@ def turn_save(*, user: User, shift: Shift, turn: Turn | None = None, **fields: A
     """A new turn of `shift` entered by hand, or `turn` with the given changes: `person` (a user
     name), `begins_at`, `ends_at`.
 
-    Raises Refused: the person has to be in a team of `user`'s and on call only once at a time; what
-    has ended concerns nobody any more.
+    Raises Refused: the person has to be in a team of `user`'s and on call only once at a time; a
+    turn that has ended cannot be changed.
     """
     # Of turns entered at the same time the second one sees the first.
     hold(shift, "pk")
@@ -286,7 +286,7 @@ def _check_turn(turn: Turn) -> None:
     if turn.ends_at <= turn.begins_at:
         raise refuse("/ends_at", Message("It has to end after it begins."))
     if turn.ends_at <= timezone.now():
-        raise refuse("/ends_at", Message("This is past: a turn says who is on call now or later."))
+        raise refuse("/ends_at", Message("This time is past: a turn defines who is on call now or later."))
     if turn.begins_at > timezone.now() + AHEAD:
         raise refuse("/begins_at", Message("A turn may begin within the next {days} days.", days=AHEAD.days))
     if turn.ends_at - turn.begins_at > LONGEST_TURN:
@@ -299,13 +299,13 @@ def _check_turn(turn: Turn) -> None:
 
 
 def _teammates(user: User) -> QuerySet[User]:
-    """Whom `user` may put on call."""
+    """The users whom `user` may put on call."""
     teams = Team.objects.all() if user.is_superuser else Team.objects.filter(pk__in=Membership.objects.filter(user=user).values("team"))
     return User.objects.filter(is_active=True).filter(Q(teams__in=teams.values("pk")) | Q(pk=user.pk)).distinct()
 
 
 def _people_of(turns: Iterable[tuple[datetime, datetime, list[str]]], user: User) -> tuple[list[tuple[datetime, datetime, User]], list[str]]:
-    """The turns with their people, and the names that match no member of `user`'s teams."""
+    """The turns with their users, and the names that match no member of `user`'s teams."""
     known = {name.lower(): teammate for teammate in _teammates(user) for name in (teammate.username, teammate.email) if name}
     on_call, unknown = list[tuple[datetime, datetime, User]](), dict[str, None]()
     for begin, end, names in turns:
@@ -317,7 +317,7 @@ def _people_of(turns: Iterable[tuple[datetime, datetime, list[str]]], user: User
 
 
 class Roster:
-    """Who is on call in some shifts, looked up once for a span of time."""
+    """Who is on call in some shifts, looked up once for a period."""
 
     def __init__(self, shifts: Iterable[int], since: datetime, until: datetime) -> None:
         distinct = set(shifts)
@@ -327,5 +327,5 @@ class Roster:
             self.turns.setdefault((shift, person), []).append((begin, end))
 
     def is_on_call(self, person: int, shifts: Iterable[int], moment: datetime) -> bool:
-        """Whether the person has a turn in one of the shifts at `moment`."""
+        """Whether the user has a turn in one of the shifts at `moment`."""
         return any(begin <= moment < end for shift in shifts for begin, end in self.turns.get((shift, person), ()))

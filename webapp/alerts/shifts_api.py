@@ -63,7 +63,7 @@ class ShiftSerializer(OwnedSerializer):
 
 
 class TurnSerializer(KnownKeys, serializers.ModelSerializer[Turn]):
-    """A span in which a person, given by user name, is on call."""
+    """A period in which a user, given by user name, is on call."""
 
     person = serializers.CharField(source="person.username", max_length=150)
 
@@ -73,7 +73,7 @@ class TurnSerializer(KnownKeys, serializers.ModelSerializer[Turn]):
         read_only_fields = ("by_hand",)
 
     def changes(self) -> dict[str, Any]:
-        """What was sent, for `turn_save`."""
+        """The request's data, for `turn_save`."""
         given = dict(self.validated_data)
         return {**given, "person": given["person"]["username"]} if "person" in given else given
 
@@ -116,7 +116,7 @@ class TurnView(GenericViewSet[Turn]):
     def get_queryset(self) -> QuerySet[Turn]:
         return shifts.turn_list(shift=self._shift(), since=timezone.now())
 
-    @extend_schema(summary="The turns that have not ended, the first one first")
+    @extend_schema(summary="The turns that have not ended, by begin")
     def list(self, request: Request, shift: int) -> Response:
         page = self.paginate_queryset(self.get_queryset())
         return self.get_paginated_response(self.get_serializer(page, many=True).data)
@@ -149,7 +149,7 @@ class TurnView(GenericViewSet[Turn]):
         return Response(status=204)
 
     def _shift(self) -> Any:
-        """The shift of the address. Raises Http404 for one that is not the user's to see."""
+        """The shift of the address. Raises Http404 for one that the user may not see."""
         return get_object_or_404(shifts.shift_list(user=self.request.user), pk=self.kwargs["shift"])
 
     def _editable(self) -> Any:

@@ -1,6 +1,6 @@
 """When messages may be sent: quiet hours, digests, and one message for grouped alerts.
 
-All of it is decided once, when an alert is planned, from times alone: the alert's own and those of
+All of it is decided once, when an alert is planned, only from times: the alert's and those of
 earlier notifications. A waiting notification is a row with its time, so neither a restart nor a
 second planner changes the grouping.
 """
@@ -71,7 +71,7 @@ class Timing:
         return self._next(end, local)
 
     def _next(self, at: time, local: datetime) -> datetime:
-        """The next instant at which a clock of the zone shows `at`."""
+        """The next instant at which the local time is `at`."""
         day = local.date() + timedelta(days=local.time() > at)
         return datetime.combine(day, at, ZoneInfo(self.zone)).astimezone(UTC)
 
@@ -134,7 +134,7 @@ class Timed(models.Model):
 
 
 def timing_of(fields: dict[str, Any]) -> Timing:
-    """Takes the timing out of the fields of a rule that is not stored."""
+    """Removes the timing from the fields of a rule that is not stored, and returns it."""
     return Timing(**{name: fields.pop(name) for name in Timed.TIMING if name in fields})
 
 

@@ -26,7 +26,7 @@ itself is valid for longer."""
 
 
 def alerts(request: HttpRequest, pk: int | None = None) -> HttpResponse:
-    """The inbox, with one alert opened when the address names it."""
+    """The desk, with one alert open if the address names it."""
     if pk is not None:
         get_object_or_404(alert_list(user=request.user), pk=pk)
     return render(request, "pages/alerts.html", page_data(request, alert=pk, outbox=outbox_numbers(user=request.user)))

@@ -1,5 +1,5 @@
-"""Sends one signed message to an address that a user typed in (Standard Webhooks), without opening
-a way into our own network (SSRF).
+"""Sends one signed message to an address that a user typed in (Standard Webhooks), without access
+to the internal network (SSRF).
 
 The host is resolved once; every address it has must be public (or in a network that the operator of
 this installation named), and the connection goes to the address that was checked. No redirects, no
@@ -54,7 +54,7 @@ class Answer:
 
     @property
     def gone(self) -> bool:
-        """The receiver asked not to be sent anything any more."""
+        """The receiver asked for no further messages."""
         return self.status == 410
 
 
@@ -77,7 +77,7 @@ def signature(*, secret: str, webhook_id: str, timestamp: int, body: bytes) -> s
 
 
 def post(*, url: str, secrets_in_use: Sequence[str], webhook_id: str, body: str, now: datetime) -> Answer:
-    """Sends `body` (JSON) once; never raises for what the receiver or the network does."""
+    """Sends `body` (JSON) once; never raises for failures of the receiver or the network."""
     data = body.encode()
     timestamp = int(now.timestamp())
     headers = {
@@ -159,7 +159,7 @@ class _Pinned(http.client.HTTPConnection):
 
 def _exchange(parts: SplitResult, target: tuple[str, int], data: bytes, headers: Mapping[str, str]) -> Answer:
     connection = _Pinned(parts, *target)
-    # A receiver that sends a byte now and then would keep each single read within its time-out.
+    # A receiver that sends single bytes would stay within the time-out of each read.
     timer = threading.Timer(TOTAL_SECONDS, lambda: _abort(connection))
     timer.daemon = True
     timer.start()

@@ -1,5 +1,5 @@
-"""`audit/`: who did what to which object, when and from where. For superusers, and for admins of
-teams what concerns their teams."""
+"""`audit/`: who did what to which object, when and from where. Superusers see all entries, admins
+of teams those about their teams."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class EntryView(GenericViewSet[Entry]):
         return self.get_paginated_response(self.get_serializer(page, many=True).data)
 
     @extend_schema(
-        summary="All entries that the filters leave, as JSON lines, newest first",
+        summary="All entries that match the filters, as JSON lines, newest first",
         filters=True,
         responses={(200, "application/x-ndjson"): OpenApiResponse(str)},
     )
@@ -74,8 +74,7 @@ class EntryView(GenericViewSet[Entry]):
 
 
 def json_lines(entries: QuerySet[Entry]) -> Iterator[str]:
-    """One JSON object a line. Asked for piece by piece: no statement takes
-    long, however much there is."""
+    """One JSON object a line. Read in pieces, so that no statement takes long."""
     rest = entries.order_by("-id")
     while piece := list(rest[:AT_ONCE]):
         for entry in piece:

@@ -30,6 +30,6 @@ class EntryFilter(django_filters.FilterSet):  # type: ignore[misc]
         fields = ("actor", "action", "object_type", "object_id", "outcome", "address")
 
 
-# `from` is a word of the language.
+# `from` is a keyword of Python.
 EntryFilter.base_filters["from"] = django_filters.IsoDateTimeFilter(field_name="at", lookup_expr="gte")
 EntryFilter.base_filters["to"] = django_filters.IsoDateTimeFilter(field_name="at", lookup_expr="lt")

@@ -17,7 +17,7 @@ class RefusalLimit:
     """At most this many entries (REFUSALS_A_MINUTE, or MALFORMED_A_MINUTE) per actor,
     address, minute and process.
 
-    The first entry after a pause says how many were left out.
+    The first entry after a pause has the number of those left out.
     """
 
     def __init__(self, *, malformed: bool = False) -> None:

@@ -1,5 +1,4 @@
-"""Log-ins, log-outs and failed log-ins, whichever way people log in: all of
-them send Django's signals."""
+"""Log-ins, log-outs and failed log-ins, by any method: all of them send Django's signals."""
 
 from __future__ import annotations
 
@@ -53,13 +52,13 @@ def log_in_locked_out(request: HttpRequest, name: str) -> None:
 
 
 def _write(who: dict[str, Any], name: str, outcome: Outcome) -> None:
-    """The name is stored only if an account has it: people type passwords into the wrong field."""
+    """The name is stored only if an account has it: users type passwords into the wrong field."""
     account = None if "\0" in name else get_user_model()._default_manager.filter(username=name).first()
     what = described(account) if account is not None else {"object_type": "user", "detail": {"account": "unknown"}}
     entry_write_or_log(action="session.open", outcome=outcome, **who, **what)
 
 
 def _second_factor_failed(user: Any, authenticator: Any, request: HttpRequest | None = None, **_: Any) -> None:
-    """The password was right, or the person is logged in already: their name is known."""
+    """The password was right, or the user is logged in already, so the name is known."""
     who = of_request(request) if request is not None else origin()
     entry_write_or_log(action="session.open", outcome=Outcome.FAILED, detail={"second_factor": authenticator.type}, **who, **described(user))

@@ -1,7 +1,7 @@
 """Adds an entry for every change and every refusal that no service has recorded, so
 that none can be forgotten.
 
-A change and its entry are one transaction: where the one cannot be stored, the other is not either.
+A change and its entry are one transaction: if one cannot be stored, the other is not stored.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from webapp.audit.services import entry_write, entry_write_or_log
 SAFE = ("GET", "HEAD", "OPTIONS", "TRACE")
 REFUSALS = (401, 403, 404, 429)
 MALFORMED = (400, 405, 413, 415)
-"""Requests that none of our pages sends: attempts to bypass validation (OWASP ASVS 5, 16.3.3), or
-typing errors. Limited more strictly."""
+"""Requests that no page of Vedette sends: attempts to bypass validation (OWASP ASVS 5, 16.3.3), or
+mistakes. Limited more strictly."""
 VERBS = {"partial_update": "change", "update": "change", "destroy": "remove"}
 """Of the actions that views share with all of their kind; other actions have good names already."""
 METHODS = {"POST": "create", "PUT": "change", "PATCH": "change", "DELETE": "remove"}
@@ -59,9 +59,9 @@ CHANGE_NOTHING = frozenset(
 """Addresses whose POST computes an answer, adds rows (the feed counts them) or bytes of a file, or
 is recorded by the signals of logging in."""
 OWN_TRANSACTIONS = frozenset({"api-channel-test", "api-connectors-trial", "api-dead-letters-correct"})
-"""Addresses that ask other machines or send rows hold no transaction meanwhile: their entry has a
-separate one. What is sent has to be stored before it is in the log, and on shared storage a log's
-end is locked as briefly as it can be."""
+"""Endpoints that call other machines or send rows hold no transaction meanwhile: their entry has a
+separate one. Sent rows have to be stored before they are in the log, and on shared storage a log's
+end is locked as briefly as possible."""
 READS_RECORDED = frozenset(
     {"api-detections-export", "api-alert-export", "api-regions-export", "api-dead-letters-csv", "api-feed-registry-csv", "api-audit-export"}
 )
@@ -84,7 +84,7 @@ class Audit:
 
     def _note(self, work: Work, response: HttpResponseBase) -> None:
         match = work.request.resolver_match
-        # An address that the site does not have says nothing about anybody's objects.
+        # A request to an unknown address concerns no object.
         if match is None or work.entries:
             return
         if response.status_code in REFUSALS:

@@ -13,7 +13,7 @@ class Outcome(models.TextChoices):
 
 
 class AuthenticationMethod(models.TextChoices):
-    """How the actor proved who they are."""
+    """How the actor was authenticated."""
 
     SESSION = "session", "Session"
     TOKEN = "token", "Token"
@@ -22,10 +22,10 @@ class AuthenticationMethod(models.TextChoices):
 
 
 class Entry(models.Model):
-    """One act. Written once: the application's role in the database may add and read entries,
+    """One action. Written once: the application's role in the database may add and read entries,
     never change or delete them.
 
-    No foreign keys: an entry outlives the people, teams and objects that it names.
+    No foreign keys: an entry outlives the users, teams and objects that it names.
     """
 
     at = models.DateTimeField(db_default=Now(), editable=False)

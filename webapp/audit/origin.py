@@ -1,4 +1,4 @@
-"""For whom and what a piece of work is done: the current request, or a command on the server."""
+"""The origin of an action: the current request, or a command on the server."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def count_entry() -> None:
 
 
 def origin(actor: Any = None) -> dict[str, Any]:
-    """The fields of an entry for who, how and from where. `actor`: a user known
-    before the request has one."""
+    """The fields of an entry for actor, authentication and address. `actor`: a user known before
+    the request has one."""
     work = _work.get()
     return _of_command(actor) if work is None else of_request(work.request, actor)
 

@@ -20,12 +20,12 @@ lines = logging.getLogger("vedette.audit")
 
 
 def record(action: str, thing: models.Model | None = None, *, actor: Any = None, outcome: Outcome = Outcome.DONE, **detail: Any) -> None:
-    """Writes down that `action` (kind of object and verb: `query.change`) was done to `thing`. Call
-    it in the transaction that does it.
+    """Records that `action` (kind of object and verb: `query.change`) was done to `thing`. Call it
+    in the transaction that does it.
 
     Who did it and from where comes from the request being answered, else from the command that
-    runs. `detail` says more, in JSON; never put a secret there. A request for which something was
-    recorded gets no entry from the middleware.
+    runs. `detail` has further information as JSON; never put a secret there. A request for which
+    something was recorded gets no entry from the middleware.
     """
     entry_write(action=action, outcome=outcome, detail=detail, **origin(actor), **described(thing))
     count_entry()
@@ -70,7 +70,7 @@ def _write_lines(entries: Sequence[Entry], at: str) -> None:
 
 
 def _texts(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """PostgreSQL's texts hold no NUL: an address that someone asked for may."""
+    """PostgreSQL's texts contain no NUL, but a requested address may."""
     return {name: value.replace("\0", "\ufffd") if isinstance(value, str) else value for name, value in fields.items()}
 
 

@@ -1,10 +1,10 @@
 """The program of a caged process: `python -m webapp.cage.child KIND`. It loads its kind's code,
-gives up what it does not need, and answers requests.
+drops the permissions that it does not need, and answers requests.
 
-It reads requests on standard input (a line of JSON, then as many bytes as that says) and writes
-one line of JSON for each. A kind that forks answers each request in a fork of itself, which has
-no data of earlier requests, and writes FAILED and its exit status if the fork broke off. It ends
-when standard input closes.
+It reads requests on standard input (a line of JSON, then the number of bytes given in it) and
+writes one line of JSON for each. A kind that forks answers each request in a fork of itself, which
+has no data of earlier requests, and writes FAILED and its exit status if the fork broke off. It
+ends when standard input closes.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class Kind:
     """What a process loads in advance, which modules' `run(request, data)` may be called, and
     whether it forks for each request.
 
-    A fork opens no file at all, unless its kind `reads` files that requests name. A kind that does
-    not fork reads one recording, piece by piece. A module named by `warm` has a function
-    `warm_up()`: first calls read files and compiled code that are not to be read later.
+    A fork opens no file, unless its kind `reads` files that requests name. A kind that does not
+    fork reads one recording, piece by piece. A module named by `warm` has a function `warm_up()`:
+    first calls read files and compiled code that are not to be read later.
     """
 
     programs: Sequence[str]
@@ -70,9 +70,8 @@ KINDS = {
         programs=("webapp.feeds.region_files", "webapp.alerts.shift_calendars"), loads=("icalendar", "recurring_ical_events"),
         warm="webapp.feeds.region_files",
     ),
-    # Uploaded files are as large as they like: they are read from where they lie, piece by
-    # piece. To look into one takes a fraction of what loading the code takes, and is asked for
-    # at each change of a form.
+    # Uploaded files may have any size: they are read in place, in pieces. Inspecting one takes a
+    # fraction of the time of loading the code, and happens at each change of a form.
     "inspections": Kind(programs=("webapp.feeds.uploads.reader",), loads=_FORMATS, warm="webapp.feeds.uploads.reader", reads=True),
     "recordings": Kind(programs=("webapp.feeds.uploads.reader",), loads=_FORMATS, warm="webapp.feeds.uploads.reader", forks=False),
 }  # fmt: skip
@@ -125,7 +124,7 @@ def _serve(kind: Kind) -> None:
 
 
 def _wait_for_end_of_input() -> None:
-    """Ends the process when standard input closes, whatever it is doing."""
+    """Ends the process as soon as standard input closes."""
     hang_up = select.poll()
     hang_up.register(_STDIN, 0)
     hang_up.poll()
@@ -137,7 +136,7 @@ def _wait_for_end_of_input() -> None:
 
 def _serve_by_forks(kind: Kind) -> None:
     """The process itself reads no request, opens no file of others, and alone writes to standard
-    output: what a fork leaves reaches no other."""
+    output, so a fork cannot affect another one."""
     confine(read=[Path("/")] if kind.reads else (), processes=True)
     kernel.refuse_attachment()
     parent = os.getpid()
@@ -175,8 +174,8 @@ def _waits_for_input() -> bool:
 
 
 def _relay(answers: int) -> bool:
-    """Passes on what a fork writes, except the end of the line; whether it was
-    one line and nothing more."""
+    """Passes on a fork's output without the end of the line; returns whether it was exactly one
+    line."""
     buffer, is_whole = bytearray(RELAYED_BYTES), False
     try:
         waits = select.poll()
@@ -201,8 +200,8 @@ def _relay(answers: int) -> bool:
 
 
 def _end_of(child: int) -> int:
-    """The exit status of a fork, which has nothing more to say. Does not wait for it longer than
-    anyone waits for this process."""
+    """The exit status of a fork that has written its answer. Waits at most as long as the parent
+    process waits for this one."""
     lease = select.poll()
     lease.register(_STDIN, 0)
     while True:
@@ -229,8 +228,8 @@ def _serve_in_fork(kind: Kind, answer: int, parent: int) -> None:
         raise SystemExit(1)
     confine(read=map(Path, request.header["read"]) if kind.reads else ())
     if not kind.reads:
-        # Where the kernel does not say which files may be opened, none can be, and no socket: what
-        # was open is standard input and output.
+        # Where the kernel cannot restrict which files may be opened, no file or socket can be
+        # opened; standard input and output stay open.
         files = OWN_FILES if kernel.restricts_files() else 0
         resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
         resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
@@ -265,8 +264,8 @@ def _write(line: bytes) -> None:
 
 
 def _limit(seconds: float, memory: int, *, for_good: bool) -> None:
-    """Limits what the process may have altogether to `memory` bytes of addresses, and from now on
-    to twice `seconds` of processor time.
+    """Limits the process to `memory` bytes of address space, and from now on to twice `seconds` of
+    processor time.
 
     `for_good`: it cannot raise them again.
     """

@@ -1,4 +1,4 @@
-"""What a child may do, and how it makes sure that it can do no more."""
+"""The permissions of a child, and how it drops all others."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KEPT = ("LD_LIBRARY_PATH", "NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS", "OMP_NUM_THRE
 take. Everything else may be a secret."""
 
 
-# Threads that exist before the walls are put up are not confined: numerical libraries and memory
+# Threads that were started before the restrictions are not confined: numerical libraries and memory
 # allocators start some when they are loaded.
 _WITHOUT_THREADS = {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}
 
@@ -29,23 +29,23 @@ def child_environment() -> dict[str, str]:
 
 
 def own_code() -> list[Path]:
-    """Where the interpreter, its packages and this program lie: what a child may read in any case.
-    Files of the project's `var` are not among it."""
+    """The folders of the interpreter, its packages and this program, which every child may read.
+    The project's `var` is not among them."""
     paths = {sys.prefix, sys.base_prefix, sys.exec_prefix, *sysconfig.get_paths().values()}
     return [*(Path(path).resolve() for path in sorted(paths) if path), ROOT / "engine", ROOT / "webapp", *map(Path, SYSTEM)]
 
 
 def gaps() -> list[str]:
-    """What this system cannot take from a child."""
-    walls = {"files beyond its own": kernel.restricts_files(), "the network and other programs": kernel.refuses_calls()}
-    return [name for name, stands in walls.items() if not stands]
+    """The restrictions that this system does not support."""
+    restrictions = {"files beyond its own": kernel.restricts_files(), "the network and other programs": kernel.refuses_calls()}
+    return [name for name, is_in_force in restrictions.items() if not is_in_force]
 
 
 def confine(*, read: Iterable[Path], processes: bool = False) -> None:
-    """Takes from this thread, and from what it starts later, the network, other programs and
-    processes, and files beyond those named.
+    """Denies this thread, and everything that it starts later, the network, other programs and
+    processes, and all files except those named.
 
-    What `gaps` names stays. Raises OSError when something that could be taken cannot.
+    The restrictions in `gaps` are skipped. Raises OSError when a supported restriction fails.
     """
     kernel.drop_capabilities()
     if kernel.restricts_files() and not kernel.restrict_files([*own_code(), *read]):

@@ -1,8 +1,8 @@
-"""What Linux lets any process take from itself for good, without being root: Landlock (files),
-seccomp (system calls), capabilities.
+"""Restrictions that Linux lets any process put on itself permanently, without being root: Landlock
+(files), seccomp (system calls), capabilities.
 
-Each function returns whether the wall stands; on a system without it nothing happens. All of them
-hold for this thread, and for what it starts later.
+Each function returns whether the restriction is in force; a system without it is unchanged. All of
+them apply to this thread, and to everything that it starts later.
 """
 
 from __future__ import annotations
@@ -94,8 +94,8 @@ def die_with_parent() -> None:
 
 
 def drop_capabilities() -> bool:
-    """A process of root keeps the user, but not what root may beyond a user: raise its own limits,
-    read what is not its own."""
+    """A process of root keeps the user, but loses root's privileges: raising its own limits,
+    reading files of other users."""
     if not _on_linux():
         return os.geteuid() != 0
     header = struct.pack("=Ii", _CAPABILITY_VERSION_3, 0)
@@ -141,8 +141,8 @@ def _allow(ruleset: int, path: Path, rights: int) -> bool:
 
 
 def refuse_calls(*, processes: bool) -> bool:
-    """CALLS give EPERM from now on, and so does starting a process unless `processes`;
-    threads can always be started."""
+    """CALLS give EPERM from now on. Starting a process does too unless `processes`; threads can
+    always be started."""
     if not refuses_calls() or not _set_no_new_privileges():
         return False
     program = _program(*ARCHITECTURES[platform.machine()], processes=processes)
@@ -171,8 +171,8 @@ def _program(audit: int, column: int, *, processes: bool) -> list[tuple[int, int
     ]
     for number in refused:
         program += [(_EQUAL, 0, 1, number), refusal]
-    # The limits of others; who is signalled; what is emptied when it is opened, which Landlock does
-    # not see before Linux 6.2.
+    # Limits of other processes; receivers of signals; truncation on opening, which Landlock does
+    # not control before Linux 6.2.
     program += _allowed_if(PRLIMIT[column], _FIRST_ARGUMENT, (_EQUAL, 0))
     program += _refused_if(FCNTL[column], _SECOND_ARGUMENT, (_EQUAL, _SET_OWNER), (_EQUAL, _SET_OWNER_EX))
     program += _refused_if(OPENAT[column], _THIRD_ARGUMENT, (_HAS_BIT, os.O_TRUNC))
@@ -208,8 +208,8 @@ def _allowed_if(number: int, argument: int, test: tuple[int, int]) -> list[_Line
 
 
 def _set_no_new_privileges() -> bool:
-    """No program can give back what was taken; the kernel asks for it before it
-    takes filters from anybody."""
+    """No program can regain dropped privileges; the kernel requires this before it accepts
+    filters."""
     return _prctl(_NO_NEW_PRIVS, 1)
 
 

@@ -1,4 +1,4 @@
-"""Who asks the cage is who made the request."""
+"""Attributes work in the cage to the user who made the request."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""How many children work at the same time, and for whom: one user holds at most half of the slots,
-so that others are answered meanwhile."""
+"""Limits how many children work at the same time: one user holds at most half of the slots, so that
+others are answered meanwhile."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from contextvars import ContextVar
 AT_ONCE = 4
 """How many requests of a kind each process handles concurrently."""
 OF_ONE_USER = 2
-"""How many of them may be of one user."""
+"""How many of them one user may have."""
 WAIT_S = 10.0
-"""How long others wait for one of these to end."""
+"""How long further requests wait for a free slot."""
 Requester = Callable[[], Hashable | None]
 
 
 class Busy(RuntimeError):
-    """Too many are at work: to be asked again later."""
+    """Too many children are working: the request may be repeated later."""
 
 
 def _no_user() -> None:
-    """Commands and tasks ask for no user."""
+    """Commands and tasks run without a user."""
 
 
 _requester: ContextVar[Requester] = ContextVar("requester", default=_no_user)

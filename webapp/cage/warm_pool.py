@@ -1,12 +1,12 @@
 """Caged processes that are started before they are needed: they have loaded their kind's
 code, and wait for requests.
 
-A request runs in a fork of such a process, which no other request has touched: what it allocates,
-breaks or never finishes ends with it. To load the engine takes five seconds of processor time, a
-fork a hundredth of one. A process's standard input is its lease: it ends when that closes, because
-the process that asked is gone. A warm worker costs about 300 MB, so the first one is started when
+A request runs in a fork of such a process, which no other request has touched: its memory, damage
+and unfinished work end with it. Loading the engine takes five seconds of processor time, a fork a
+hundredth of one. A process's standard input is its lease: it ends when that closes, because the
+requesting process has ended. A warm worker costs about 300 MB, so the first one is started when
 someone begins to write a query, and unused ones are ended. At most this many work at the same time:
-each may take gigabytes, and one caller with many requests must not take the whole machine.
+each may take gigabytes, and one caller with many requests must not use the whole machine.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ MOST_WAITING = 2
 """The greatest number of waiting processes of a kind: this many concurrent
 requests need no new process."""
 LOADING_S = 60.0
-"""How long a process may load its code, beside the time that a request may take."""
+"""How long a process may load its code, in addition to the time of a request."""
 READY = b"ready\n"
 """A process that waits writes this."""
 FAILED = b"\0"
 """No answer contains it. It comes before the exit status of a request that failed,
 perhaps after part of an answer."""
 FAULT = 70
-"""Exit status of a program that broke off with an exception other than lack of memory
-(`EX_SOFTWARE` of sysexits.h)."""
+"""Exit status of a program that ended with an exception other than lack of memory (`EX_SOFTWARE` of
+sysexits.h)."""
 ANSWER_BYTES = 60_000_000
-"""A longer answer is none."""
+"""A longer answer is invalid."""
 
 
 class TookTooLong(RuntimeError):
@@ -67,15 +67,14 @@ class CageRequest:
     read: Sequence[str] = ()
 
     def message(self) -> bytes:
-        """A line that says everything else, then `data`."""
+        """A line with all other fields, then `data`."""
         header = {"program": self.program, "request": self.request, "seconds": self.seconds, "memory": self.memory}
         return json.dumps({**header, "data": len(self.data), "read": list(self.read)}).encode() + b"\n" + self.data
 
 
 @dataclass
 class WarmPool:
-    """Warm workers of a kind: processes (see `child.py`) that wait. Safe to
-    be used by several threads."""
+    """Warm workers of a kind: waiting processes (see `child.py`). Thread-safe."""
 
     kind: str
     slots: Slots = field(default_factory=Slots)
@@ -134,7 +133,7 @@ class WarmPool:
         return status, answer
 
     def _return(self, process: subprocess.Popen[bytes]) -> bool:
-        """Lets the process wait; false where enough others do."""
+        """Keeps the process waiting; false if enough others wait."""
         with self._lock:
             if len(self._waiting) >= MOST_WAITING:
                 return False
@@ -155,7 +154,7 @@ class WarmPool:
 
 @cache
 def _warn_of_gaps() -> None:
-    """Says once, in the server's log, what this system cannot take from a child."""
+    """Logs once which restrictions this system does not support."""
     for gap in gaps():
         log.warning("Child processes keep %s: this system cannot take it from them (docs/decisions, the cage).", gap)
 
@@ -175,7 +174,7 @@ def _killed_after(seconds: float, process: subprocess.Popen[bytes]) -> Iterator[
         yield
     finally:
         timer.cancel()
-        # One that has begun may not end the process later, when it is at another's work.
+        # A timer that has started must not end the process later, when it works on another request.
         timer.join()
     if late.is_set():
         raise TookTooLong
@@ -233,8 +232,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 ENGINE = WarmPool("engine")
-"""For what tries and checks queries."""
+"""For previews and checks of queries."""
 PARSERS = WarmPool("parsers")
-"""For what reads files of unknown origin."""
+"""For readers of untrusted files."""
 INSPECTIONS = WarmPool("inspections")
-"""For what looks into uploaded recordings."""
+"""For the inspection of uploaded recordings."""

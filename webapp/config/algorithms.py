@@ -1,10 +1,9 @@
 """Which cryptographic algorithms are used, chosen only here (OWASP ASVS 5, 11.2.2): to use
 another one, put it first.
 
-Each stored value has a mark that says what it was made with, so that old and new ones can
-coexist until `manage.py secrets_rotate` has rewritten everything. Passwords:
-PASSWORD_HASHERS in the settings, which Django rewrites at the next log-in. Signatures of
-webhooks carry a version too (`v1`).
+Each stored value has a mark that names its algorithm, so that old and new ones can coexist until
+`manage.py secrets_rotate` has rewritten everything. Passwords: PASSWORD_HASHERS in the settings,
+which Django rewrites at the next log-in. Signatures of webhooks carry a version too (`v1`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The application that owns settings, middleware and what all pages share."""
+"""The application with the settings, the middleware and the code that all pages share."""
 
 from django.apps import AppConfig
 

@@ -1,9 +1,9 @@
-"""How long a request's body may be: decided while it comes, because the web server hands a request
-over only when all of it is there.
+"""The maximum length of a request's body: checked while it is received, because the web server
+passes on only complete requests.
 
-A client with neither a token nor a session may send as much as a log-in needs; the others
-what the largest upload needs. The views refuse bodies that are too long for them, and users
-who may not send anything.
+A client with neither a token nor a session may send as much as a log-in needs; the others as much
+as the largest upload needs. The views refuse bodies that are too long for them, and users who may
+not send anything.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ GREATEST_BYTES = 25_000_000
 
 
 def allowed_bytes(authorization: bytes | None, cookies: bytes) -> int:
-    """The longest body of a request with these headers. Whether what they say
-    is true is for the views."""
+    """The longest body of a request with these headers. The views check whether the headers are
+    true."""
     known = authorization is not None or f"{settings.SESSION_COOKIE_NAME}=".encode() in cookies
     return GREATEST_BYTES if known else ANONYMOUS_BYTES
 
@@ -52,8 +52,7 @@ class BoundedRequest(WebRequest):  # type: ignore[misc]
             super().process()
 
     def _refuse(self) -> None:
-        """Answers and closes the connection: reading on only to be polite
-        is what must be prevented."""
+        """Answers and closes the connection without reading the rest."""
         if self.refused:
             return
         self.refused = True

@@ -1,5 +1,5 @@
-"""The cache that limits are counted in: Redis, shared by all processes; while Redis is away,
-the memory of this process.
+"""The cache in which limits are counted: Redis, shared by all processes; while Redis is
+unavailable, the memory of this process.
 
 Redis may be lost at any time. Limits on log-ins and requests then hold for each process separately:
 they neither fail open nor fail with an error.
@@ -18,8 +18,8 @@ from redis.exceptions import RedisError
 logger = logging.getLogger(__name__)
 
 AWAY_SECONDS = 5.0
-"""After a failure Redis is left alone for this long: with an unreachable host, each attempt costs
-the time limit of a connection."""
+"""After a failure Redis is not used for this long: with an unreachable host, each attempt costs the
+time limit of a connection."""
 
 
 class Absence:

@@ -1,4 +1,4 @@
-"""In which encoding a request says that it is."""
+"""The encoding that a request declares."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must be set before anything is served."""
+"""Settings that are required before anything is served."""
 
 import ipaddress
 from typing import Any
@@ -23,7 +23,7 @@ def secret_key_is_given(**_: Any) -> list[Error]:
 
 @register(Tags.security, deploy=True)
 def connections_to_other_machines_use_tls(**_: Any) -> list[Warning]:
-    """Passwords, positions and mail pass through whatever lies between."""
+    """Passwords, positions and mail pass through the network in clear."""
     return [
         Warning(f"{name} is on another machine and reached without TLS.", hint=f"{remedy} (docs/settings.md).", id="vedette.W001")
         for name, is_clear, remedy in (_postgresql(), _redis(), _mail())

@@ -1,4 +1,4 @@
-"""What every template may use."""
+"""Variables of every template."""
 
 from typing import Any
 

@@ -1,8 +1,8 @@
 """Who may do what in the database: the owner changes its schema, the application its rows, a reader
-reads what streams and queries found.
+reads streams and answers.
 
-The application must be no owner: then a fault in it can neither change the schema nor rewrite the
-audit log. Where one role is given for all (no DATABASE_OWNER_URL), nothing here does anything.
+The application must not be the owner, so that a fault in it can neither change the schema nor
+rewrite the audit log. With a single role (no DATABASE_OWNER_URL) this module has no effect.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from django.db import transaction
 from psycopg2 import sql
 
 READABLE = ("feeds_", "queries_", "detections_", "jobs_", "alerts_alert")
-"""How the names of tables begin that the reader reads: nothing with
-secrets, people or what they did."""
+"""Prefixes of the tables that the reader may read: none with secrets, users or their actions."""
 READ_ONLY = ("django_migrations",)
 """Tables that the application only reads."""
 APPENDED = ("audit_entry",)

@@ -1,5 +1,4 @@
-"""One shape for everything that goes wrong:
-`{"faults": [{"pointer": JSON pointer, "message": sentence}]}`."""
+"""One form for all errors: `{"faults": [{"pointer": JSON pointer, "message": sentence}]}`."""
 
 from __future__ import annotations
 
@@ -66,7 +65,7 @@ def as_faults(error: Exception, context: dict[str, Any]) -> Response | None:
             headers={"Retry-After": "10"},
         )
     if isinstance(error, RecursionError):
-        # Of a document from outside: nothing else here calls itself without end.
+        # Of a document from outside: nothing else here recurses without limit.
         log.warning("a document is nested too deeply", exc_info=error)
         return Response(faults_body([Fault("", Message("The document is nested too deeply."))]), status=400)
     if isinstance(error, Refused):
@@ -113,7 +112,7 @@ def faults_body(faults: Iterable[Fault]) -> FaultsBody:
 
 
 def _shortened(text: str) -> str:
-    """Without the middle of a text that was sent and that the message repeats."""
+    """Shortens the middle of a text from the request that the message repeats."""
     half = MOST_CHARACTERS // 2
     return text if len(text) <= MOST_CHARACTERS else f"{text[:half]}...{text[-half:]}"
 
@@ -124,7 +123,7 @@ def pointer_step(key: object) -> str:
 
 
 def serializer_faults(detail: Any) -> list[Fault]:
-    """What a serializer has to say, by pointers."""
+    """A serializer's faults, by pointer."""
     return list(islice(_nested(detail, ""), MOST_FAULTS))
 
 
@@ -174,7 +173,7 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 def server_error(request: HttpRequest) -> HttpResponse:
     """Without the template engine, which may have caused the error."""
     error = sys.exc_info()[1]
-    status, message, headers = 500, Message("Something went wrong on our side. It has been logged."), {}
+    status, message, headers = 500, Message("An error occurred on the server. It has been logged."), {}
     if error is not None and is_full(error):
         status, message, headers = 503, Message("A disk of this server is full. Nothing can be stored until there is room."), {"Retry-After": "60"}
     elif isinstance(error, OperationalError | InterfaceError):

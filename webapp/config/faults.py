@@ -15,15 +15,15 @@ class Conflict(Refused):
 
 
 CLIENTS_CLOCK = timedelta(milliseconds=1)
-"""Many clients keep times no finer."""
+"""Many clients keep times at this precision."""
 
 
 def refuse_if_changed(*, seen_at: datetime | None, updated_at: datetime) -> None:
     """Raises Conflict if something has been changed since the change that a client saw;
-    `seen_at` None: it does not ask."""
+    `seen_at` None: no check."""
     if seen_at is not None and updated_at - seen_at >= CLIENTS_CLOCK:
         raise Conflict([Fault("/updated_at", Message("Somebody has changed it meanwhile: load it again before you change it."))])
 
 
 class OverQuota(Refused):
-    """There would be more of it than the user or the team may have (HTTP 403)."""
+    """The quota of the user or the team would be exceeded (HTTP 403)."""

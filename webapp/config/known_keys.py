@@ -1,7 +1,7 @@
-"""What the serializers of bodies share.
+"""The common base of serializers of bodies.
 
-Keys that an address does not know are faults: ignored, they would look as if they had been
-accepted. Who misspells `dry_run` would remove what they only wanted to see.
+Unknown keys are faults: if they were ignored, they would seem to be accepted. A user who misspells
+`dry_run` would remove the objects instead of listing them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from engine.model.messages import Message
 
 
 class OneOf(serializers.ChoiceField):
-    """One of some words; a refusal names the one that was meant, and all."""
+    """One of some words; a refusal names the nearest one, and all."""
 
     def fail(self, key: str, **values: Any) -> NoReturn:
         if key == "invalid_choice":
@@ -30,8 +30,8 @@ class KnownKeys(serializers.Serializer[Any]):
     serializer_choice_field: ClassVar[type[serializers.Field[Any, Any, Any, Any]]] = OneOf
 
     def to_internal_value(self, data: Any) -> Any:
-        """The checked values. Each unknown key is one more fault, with the key that was meant; and
-        so is each key that a form has twice."""
+        """The checked values. Each unknown key is a fault, with the nearest known key; each key
+        that a form has twice is one too."""
         refused: dict[str, Any] = {}
         if isinstance(data, dict):
             writable = [name for name, field in self.fields.items() if not field.read_only]

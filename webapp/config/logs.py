@@ -1,5 +1,5 @@
-"""How lines of the process's log are written: times in UTC, and each message one line, whatever
-untrusted text it quotes."""
+"""How lines of the process's log are written: times in UTC, and each message one line, also if it
+quotes untrusted text."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class OneLine(logging.Formatter):
         return super().formatMessage(record)
 
     def formatException(self, ei: Any) -> str:
-        """The lines of a trace are moved in: none of them can pass for an entry, though the error
-        quotes what someone sent."""
+        """The lines of a trace are indented: none of them looks like an entry, even if the error
+        quotes untrusted text."""
         return "\n".join(f"  {_plain(line)}" for line in super().formatException(ei).splitlines())
 
 

@@ -12,9 +12,9 @@ from webapp.config.errors import bad_request
 Next = Callable[[HttpRequest], HttpResponseBase]
 
 OPEN_PATHS = ("/login/", "/healthz", "/static/", "/shared/", "/acknowledge/")
-"""Paths that need no log-in; links to a live view answer for themselves (404)."""
+"""Paths that need no log-in; links to a live view answer 404 themselves."""
 API_PATHS = ("/api/",)
-"""Answers for itself (401)."""
+"""Answers 401 itself."""
 
 
 class SecurityHeaders:
@@ -38,7 +38,7 @@ class SecurityHeaders:
 
 
 class NoNul:
-    """Refuses addresses with a NUL: no name holds one, and PostgreSQL takes none in a text."""
+    """Refuses addresses with a NUL: no name contains one, and PostgreSQL accepts none in a text."""
 
     def __init__(self, get_response: Next) -> None:
         self.get_response = get_response
@@ -54,8 +54,8 @@ class StaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]
     that is rebuilt meanwhile is found too."""
 
     def add_files_from_finders(self) -> None:
-        """Nothing at the start: hundreds of files take longer than a request, and every
-        client of a test starts anew."""
+        """Nothing is scanned at the start: hundreds of files take longer than a request, and every
+        client of a test starts again."""
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         path = request.path_info
@@ -68,8 +68,8 @@ class StaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]
 
 
 class LoginRequired:
-    """Sends users who are not logged in to the log-in page, from every page
-    that is not open on purpose."""
+    """Sends users who are not logged in to the log-in page, from every page that is not explicitly
+    open."""
 
     def __init__(self, get_response: Next) -> None:
         self.get_response = get_response

@@ -1,5 +1,5 @@
-"""What an answer of the API holds, in the OpenAPI document, from the type of
-the function that makes it."""
+"""Describes the API's answers in the OpenAPI document by the types of the functions that return
+them."""
 
 from __future__ import annotations
 
@@ -118,8 +118,8 @@ def page_of(rows: Any) -> Schema:
 
 
 def with_components(result: Schema, generator: Any, request: Any, public: bool) -> Schema:
-    """A hook of drf_spectacular: schemas with a title become components, for which generated
-    clients have names; all refusals have one form."""
+    """A hook of drf_spectacular: schemas with a title become components, which generated clients
+    name; all refusals have one form."""
     components = result["components"].setdefault("schemas", {})
     for name, component in components.items():
         if not name.endswith("Request"):
@@ -136,7 +136,7 @@ def with_components(result: Schema, generator: Any, request: Any, public: bool) 
 
 
 def _with_all_required(component: Schema) -> None:
-    """What a serializer may leave out of a request is always in its answers."""
+    """Optional fields of a request are always in answers."""
     if "properties" in component:
         component["required"] = [name for name, one in component["properties"].items() if not one.get("writeOnly")]
 

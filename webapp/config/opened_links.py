@@ -3,8 +3,8 @@ message's alerts, a new password.
 
 The secret of such a link follows its `#`. Browsers do not send that part: it appears in no log of
 a server or proxy and in no `Referer` (OWASP ASVS 5, 14.2.1). The page that the link leads to
-sends it once, in a body; what it opens is noted in the session, and the page that is then shown
-has an address without it.
+sends it once, in a body; the opened object is recorded in the session, and the page that is then
+shown has an address without the secret.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from django.views.decorators.http import require_http_methods
 
 
 class LinkEnded(Http404):
-    """A link that opens nothing: it has expired, was revoked, or was made up."""
+    """An invalid link: it has expired, was revoked, or never existed."""
 
 
 NOTED = "opened"
-"""In the session: until when what is open, by kind and key."""
+"""In the session: until when an object is accessible, by kind and key."""
 MOST_OF_A_KIND = 20
 Opens = Callable[[HttpRequest, str], str]
-"""Notes what a secret opens and gives the address of its page. Raises LinkEnded for a
-secret that opens nothing."""
+"""Records the object that a secret opens; returns the address of its page. Raises LinkEnded for an
+invalid secret."""
 
 
 def link_to(name: str, secret: str) -> str:
@@ -49,7 +49,7 @@ def opening_page(opens: Opens) -> Callable[[HttpRequest], HttpResponse]:
 
 
 def unindexed(response: HttpResponse) -> HttpResponse:
-    """Pages behind a link are only for people who have it."""
+    """Pages behind a link are only for users who have it."""
     response.headers["Cache-Control"] = "no-store"
     response.headers["X-Robots-Tag"] = "noindex"
     return response

@@ -1,4 +1,4 @@
-"""Which user-supplied addresses this installation connects to: public ones, and those in
+"""The user-supplied addresses to which this installation connects: public ones, and those in
 networks that its operator named."""
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from engine.model.messages import Message
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 ALLOCATED = ipaddress.ip_network("2000::/3")
-"""The IPv6 addresses that lead anywhere public: site-local ones and those that represent IPv4
-addresses are not among them."""
+"""The public IPv6 addresses, without site-local ones and those that represent IPv4 addresses."""
 SPECIAL = [ipaddress.ip_network(text) for text in ("192.0.0.0/24", "192.88.99.0/24", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")]
 """Special-purpose networks (IANA) inside the public ones: protocols, documentation, and tunnels to
 IPv4 addresses that were not checked."""
@@ -57,7 +56,7 @@ def check_host(host: str) -> None:
     """Raises RefusedAddress when `host`, a name or a number, leads to an address
     that is not permitted now.
 
-    What cannot be looked up in time passes: every connection is checked again.
+    A host that cannot be looked up in time passes: every connection is checked again.
     """
     lookup = _LOOKUPS.submit(socket.getaddrinfo, host, None, type=socket.SOCK_STREAM)
     try:

@@ -1,4 +1,4 @@
-"""What every page's template gets for its scripts."""
+"""The data of every page's template for its scripts."""
 
 from __future__ import annotations
 

@@ -12,8 +12,8 @@ from webapp.config.boxes import whole
 
 
 class Pages(PageNumberPagination):
-    """Numbered pages for the lists that people make: feeds, regions,
-    queries; `?page=2&page_size=100`."""
+    """Numbered pages for lists of objects that users make: feeds, regions, queries;
+    `?page=2&page_size=100`."""
 
     page_size = 100
     page_size_query_param = "page_size"
@@ -21,8 +21,8 @@ class Pages(PageNumberPagination):
 
 
 class NewestFirst(CursorPagination):
-    """Cursor pages for tables that grow by themselves: a position in the order stays
-    right while rows are added."""
+    """Cursor pages for tables that grow continuously: a position in the order stays right while
+    rows are added."""
 
     page_size = 100
     page_size_query_param = "page_size"
@@ -30,13 +30,13 @@ class NewestFirst(CursorPagination):
     ordering = "-id"
 
     def decode_cursor(self, request: Any) -> Any:
-        """The place in the order. Raises ValidationError for one that no id can be."""
+        """The place in the order. Raises ValidationError for an impossible id."""
         cursor = super().decode_cursor(request)
         if cursor is not None and cursor.position is not None:
             try:
                 whole(str(cursor.position), "cursor")
             except ValidationError as error:
-                raise ValidationError({"cursor": Message("Take it from `next` of the page before.")}) from error
+                raise ValidationError({"cursor": Message("Use `next` of the previous page.")}) from error
         return cursor
 
 

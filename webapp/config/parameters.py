@@ -1,8 +1,8 @@
 """Unknown parameters of addresses are refused: if they were ignored, the answer to a misspelt
 filter would look like a filtered one.
 
-The OpenAPI document says which ones an address knows, so that what is refused and what
-is described cannot differ.
+The known parameters of an address are those of the OpenAPI document, so that behaviour and
+description cannot differ.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _known_parameters() -> Mapping[tuple[str, str], frozenset[str]]:
 
 class KnownParameters:
     """Answers 400 to a request below /api/v1/ with parameters that its address does not know: each
-    with the one that was meant."""
+    with the nearest known one."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response

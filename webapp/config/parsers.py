@@ -1,4 +1,4 @@
-"""JSON bodies of requests, as they are taken everywhere."""
+"""JSON bodies of requests, with the same rules everywhere."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from engine.model.feed import escaped
 from engine.model.messages import Message
 
 MOST_DIGITS = 400
-"""A whole number of more is no double."""
+"""A whole number with more digits does not fit a double."""
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 """Half a character, as JSON writes it; alone, or before its other half."""
 _NOT_STORABLE = re.compile(rb"\\u0000|[eE]\+?[0-9]{3}|[0-9]{200}|NaN|Infinity")
-"""What a NUL looks like, what every number that is too large for a double has, and what Python
-reads though it is no JSON."""
+"""The text of a NUL, the digits that every number too large for a double has, and constants that
+Python reads but JSON does not have."""
 
 
 class Json(JSONParser):
@@ -43,7 +43,7 @@ def read_json(data: bytes) -> Any:
     except ValueError as error:
         raise ParseError(Message("This is not JSON: {error}", error=error)) from error
     if twice:
-        # The last one contains the others, or lies beside them.
+        # The last one contains the others, or is next to them.
         members, name = twice[-1]
         pointer = next(pointer for pointer, value in _walk(document) if value is members)
         raise Refused([Fault(f"{pointer()}/{escaped(name)}", Message("The key {name} is here twice: keep one of them.", name=repr(name)))])
@@ -86,8 +86,8 @@ def check_values(document: Any, data: bytes) -> None:
 
 
 def _walk(document: Any) -> Iterator[tuple[Callable[[], str], Any]]:
-    """Each value of the document, with what writes its pointer: only when it is wanted, because
-    keys and documents may be long."""
+    """Each value of the document, with a function that writes its pointer: pointers are made only
+    when needed, because keys and documents may be long."""
     steps: list[object] = []
     levels: list[Iterator[tuple[Any, Any]]] = [iter([("", document)])]
     while levels:
@@ -110,9 +110,9 @@ def _pointer(steps: list[object], step: object) -> str:
 def _fault_of(value: Any) -> Message | None:
     texts = [value] if isinstance(value, str) else value if isinstance(value, dict) else ()
     if any("\0" in text for text in texts):
-        return Message("A text may not hold the character NUL: take it out.")
+        return Message("A text must not contain the character NUL: remove it.")
     if isinstance(value, float) and math.isnan(value):
-        return Message("NaN is no number of JSON: leave it out, or write null.")
+        return Message("NaN is not a JSON number: leave it out, or write null.")
     if isinstance(value, float) and math.isinf(value):
         return Message("This number is too large.")
     return None

@@ -16,7 +16,7 @@ MOST = 1_000
 
 
 def _check_length(data: Any, most: int) -> None:
-    """Before the values: what is wrong with each of a million is not listed."""
+    """Checked before the values: the faults of a million values are not listed."""
     if isinstance(data, list | dict) and len(data) > most:
         raise serializers.ValidationError(Message("At most {most:,}; these are {count:,}.", most=most, count=len(data)))
 
@@ -80,7 +80,7 @@ class ByKey(_Bounded, serializers.PrimaryKeyRelatedField):  # type: ignore[type-
     """Objects by their keys."""
 
     def to_internal_value(self, data: Any) -> Any:
-        """The object. Django would take 1.5 for 1."""
+        """The object. Django would read 1.5 as 1."""
         if isinstance(data, float) and not data.is_integer():
             self.fail("incorrect_type", data_type=type(data).__name__)
         return super().to_internal_value(data)

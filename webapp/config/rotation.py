@@ -15,12 +15,12 @@ from psycopg2 import sql
 from webapp.config.secrets_at_rest import KeyDoesNotFit, decrypt, encrypt, encrypted_columns, reencrypt
 
 SECOND_FACTOR = ("secret", "seed")
-"""What allauth encrypts of an authenticator app, and of recovery codes."""
+"""The fields of authenticator apps and recovery codes that allauth encrypts."""
 
 
 def check_keys() -> None:
-    """Raises KeyDoesNotFit, naming what cannot be read, unless the keys open
-    everything that is stored."""
+    """Raises KeyDoesNotFit, naming what cannot be read, unless the keys decrypt all stored
+    secrets."""
     encrypt("a key is given, and is one")
     for model, columns in encrypted_columns():
         for row in _rows(model, columns):
@@ -34,7 +34,7 @@ def check_keys() -> None:
 def check_keys_at_start() -> None:
     """Called first by every process that serves or sends. Raises ImproperlyConfigured.
 
-    While the database is away a process may come up: it says so itself.
+    A process may start while the database is unavailable: it reports this itself.
     """
     if not (settings.SECRET_KEY_GIVEN or settings.DEBUG):
         raise ImproperlyConfigured("SECRET_KEY is not set: give it 50 random characters or more in the environment.")

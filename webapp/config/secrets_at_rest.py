@@ -2,8 +2,8 @@
 or a backup, opens nothing.
 
 VEDETTE_SECRETS_KEYS lists the keys: the first encrypts, all decrypt. To change the key, put a new
-one first, run `manage.py secrets_rotate`, and take the old one out. The same command writes what an
-older cipher encrypted with the present one (`webapp/config/algorithms.py`).
+one first, run `manage.py secrets_rotate`, and take the old one out. The same command encrypts the
+values of an older cipher with the present one (`webapp/config/algorithms.py`).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def encrypt(text: str) -> str:
 
 
 def decrypt(encrypted: str) -> str:
-    """What was encrypted. Raises KeyDoesNotFit."""
+    """The decrypted text. Raises KeyDoesNotFit."""
     if not encrypted:
         return ""
     for key in _keys():
@@ -96,7 +96,7 @@ class EncryptedCharField(Encrypted, models.CharField):  # type: ignore[type-arg]
 
 
 class EncryptedURLField(Encrypted, models.URLField):  # type: ignore[type-arg]
-    """An address: those of many receivers hold their password."""
+    """An address: those of many receivers contain a password."""
 
 
 def encrypted_columns() -> Iterator[tuple[type[models.Model], list[str]]]:

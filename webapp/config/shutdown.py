@@ -18,7 +18,7 @@ ENDING_S = 5.0
 
 
 def kill_all_applications(server: Server) -> Deferred[object]:
-    """Cancels what runs; done when all of it has ended, or after ENDING_S."""
+    """Cancels running work; returns when all of it has ended, or after ENDING_S."""
     applications = (details.get("application_instance") for details in server.connections.values())
     running = [application for application in applications if application is not None and not application.done()]
     if not running:

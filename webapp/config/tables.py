@@ -29,7 +29,7 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 
 def harmless(text: str) -> str:
-    """A cell that no spreadsheet takes for a formula.
+    """A cell that no spreadsheet reads as a formula.
 
     >>> harmless("=1+1")
     "'=1+1"
@@ -45,7 +45,7 @@ class _Echo:
 
 
 def csv_download(name: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> StreamingHttpResponse:
-    """A CSV file; no cell can be taken for a formula by a spreadsheet."""
+    """A CSV file; a spreadsheet can read no cell as a formula."""
     writer = csv.writer(_Echo())
 
     def lines() -> Iterator[str]:
@@ -72,8 +72,8 @@ def format_of(request: Request) -> str:
 
 
 def table_download(name: str, kind: str, columns: Sequence[str], rows: Iterable[PlacedRow], *, first: int | None) -> StreamingHttpResponse:
-    """The rows as a file of a format of FORMATS, written while it is sent. `first`: how many
-    rows it has of more: whoever opens a file that is cut short should not take it for all."""
+    """The rows as a file of a format of FORMATS, written while it is sent. `first`: its number of
+    rows if there are more: the reader of a truncated file should know that it is not complete."""
     name = f"{name}.{kind}" if first is None else f"{name}-first-{first}.{kind}"
     if kind == "csv":
         return csv_download(name, columns, ([row[column] for column in columns] for row, _ in rows))
@@ -102,7 +102,7 @@ def _features(columns: Sequence[str], rows: Iterable[PlacedRow]) -> Iterator[str
 
 
 def download(name: str, content_type: str, parts: Iterable[Any]) -> StreamingHttpResponse:
-    """A file to be kept, never shown in the browser."""
+    """A file to download, never shown in the browser."""
     response = StreamingHttpResponse(parts, content_type=content_type)
     response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
     return response

@@ -1,4 +1,4 @@
-"""How often one user or token may ask; answers 429 with Retry-After beyond that."""
+"""How many requests one user or token may send; answers 429 with Retry-After beyond that."""
 
 from __future__ import annotations
 

@@ -26,10 +26,10 @@ LONGEST = 4_000
 DEEPEST = 4
 """Stored sentences are looked for within each other up to this depth."""
 LETTERS = 10
-"""A stored sentence is recognised by a text that has at least this many
-letters besides its values."""
+"""A stored sentence is recognised by a text that has at least this many letters outside its
+values."""
 MEANT = frozenset(["what", "known", "kind", "other", "expected", "needed", "remedy", "why", "reason", "entities", "form", "format"])
-"""Values of these names may be our words, too short to be recognised by their letters."""
+"""Values of these names may be fixed words, too short to be recognised by their letters."""
 
 
 def translated(sentence: str) -> str:
@@ -93,7 +93,7 @@ class _Form:
     names: tuple[str, ...]
 
     def read(self, sentence: str) -> tuple[str, Mapping[str, str]] | None:
-        """The text and the values that make this sentence of it."""
+        """The text of the catalogue and the values that give this sentence."""
         first, *inner, last = self.between
         if not sentence.startswith(first) or not sentence.endswith(last):
             return None
@@ -109,7 +109,7 @@ class _Form:
 
 @cache
 def _forms(language: str) -> tuple[_Form, ...]:
-    """The texts with places, those that say most first."""
+    """The texts with placeholders, those with the most letters first."""
     forms = []
     for text in _catalogue_texts(Path(settings.LOCALE_PATHS[0]) / language.partition("-")[0] / "LC_MESSAGES" / "django.mo"):
         pieces = PLACE.split(text)

@@ -1,2 +1,2 @@
-"""Streams from outside that run into feeds: their settings, the process that runs them,
-and their API (decision 29)."""
+"""Streams from outside into feeds: their settings, the process that runs them, and their API
+(decision 29)."""

@@ -38,12 +38,12 @@ def numbers_of(text: str) -> frozenset[int]:
 
 
 def answers_of(connector: Connector, offset: Mapping[str, Any] | None) -> Iterator[OutboxBatch]:
-    """Never ends; a part is empty when nothing is new. Raises SourceUnavailable while no user with
-    the permission answers for the connector.
+    """Never ends; a part is empty when nothing is new. Raises SourceUnavailable while the
+    connector's user lacks the permission.
 
     Stored answers come in the order of their keys, those that were retracted among them: changes
-    made meanwhile have greater numbers than the one noted before, and follow. All stored answers
-    are sent again when changes were deleted before they could be sent.
+    made meanwhile have greater numbers than the recorded one, and follow. All stored answers are
+    sent again when changes were deleted before they could be sent.
     """
     feed, chosen = connector.feed, numbers_of(connector.settings["queries"])
     at = dict(offset) if offset is not None else _beginning(feed, everything=connector.settings["start"] == "all")

@@ -1,5 +1,5 @@
-"""`connectors/`: streams from outside that run into feeds, and answers that go out. Users who see a
-feed see their status; users who change it set them up."""
+"""`connectors/`: streams from outside into feeds, and answers that go out. Users who see a feed see
+their status; users who may change it configure them."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class ChoiceRow(TypedDict):
 
 
 class Condition(TypedDict):
-    """Another setting, and the values of it with which this one counts."""
+    """Another setting, and its values with which this one applies."""
 
     field: str
     values: list[str | bool]
@@ -103,7 +103,7 @@ class SettingRow(TypedDict):
 
 
 class KindRow(TypedDict):
-    """A protocol; `direction`: in or out; `columns`: those that its records always have."""
+    """A protocol; `direction`: in or out; `columns`: the columns that all its records have."""
 
     name: str
     title: str
@@ -132,8 +132,8 @@ class ConnectorView(GenericViewSet[Connector]):
         return connectors.filter(feed__name=name) if name else connectors
 
     def editable(self) -> Connector:
-        """The connector of the address. Raises PermissionDenied when it is visible but
-        not the user's to change."""
+        """The connector of the address. Raises PermissionDenied when the user may see but not
+        change it."""
         connector = self.get_object()
         if not getattr(connector, "editable", False):
             raise PermissionDenied(Message("You may see this connector but not change it."))
@@ -147,7 +147,7 @@ class ConnectorView(GenericViewSet[Connector]):
     def _represent(self, connector: Connector) -> dict[str, Any]:
         return dict(self.get_serializer(self.get_queryset().get(pk=connector.pk)).data)
 
-    @extend_schema(parameters=[OpenApiParameter("feed", str, OpenApiParameter.QUERY, description="Those of one feed.")])
+    @extend_schema(parameters=[OpenApiParameter("feed", str, OpenApiParameter.QUERY, description="Only those of this feed.")])
     def list(self, request: Request) -> Response:
         page = self.paginate_queryset(self.get_queryset())
         return self.get_paginated_response(self.get_serializer(page, many=True).data)

@@ -1,5 +1,5 @@
-"""Facts about entities that streams carry beside events (a ship's name, its size), on
-their way to the registry."""
+"""Facts about entities that streams contain in addition to events (a ship's name, its size), for
+the registry."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from webapp.feeds.models import Feed
 log = logging.getLogger(__name__)
 
 entities_described = Signal()
-"""Sent with `feed` and `facts`: entity to its facts as texts, each time all that is known. The
-registry is above the feeds, so it listens."""
+"""Sent with `feed` and `facts`: entity to its facts as texts, each time all known ones. The
+registry is in a layer above the feeds, so it receives a signal."""
 
 
 class EntityFacts:
     """The facts of one connector's entities that have not been stored yet;
-    of each entity the newest."""
+    the newest ones of each entity."""
 
     def __init__(self, feed: Feed, kind: SourceKind, reading: Reading | None) -> None:
         self._feed = feed
@@ -41,7 +41,7 @@ class EntityFacts:
         self.store()
 
     def store(self) -> None:
-        """Passes on the waiting facts. While the database is away they keep waiting."""
+        """Passes on the waiting facts. While the database is unavailable they keep waiting."""
         if not self._waiting:
             return
         try:

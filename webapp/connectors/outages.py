@@ -1,5 +1,5 @@
-"""Events about connectors that keep failing, and about their recovery: each is recorded once,
-whichever process runs the connector then."""
+"""Events about connectors that keep failing, and about their recovery: each is recorded once, in
+whichever process the connector runs."""
 
 from __future__ import annotations
 

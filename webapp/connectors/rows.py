@@ -1,5 +1,5 @@
-"""Records of a stream as a feed's rows: read as a `Reading` says, checked like rows of files and
-requests, the others dead letters."""
+"""Records of a stream as a feed's rows: read by a `Reading`, checked like rows of files and
+requests; invalid ones become dead letters."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ CELL_CHARACTERS = 10_000
 
 
 def reading_for(document: dict[str, Any], kind: SourceKind, feed: EngineFeed) -> Reading | None:
-    """How the records of a kind become rows of the feed: as `document` says, as the kind says, or
-    as rows of requests do (null). Raises Refused."""
+    """How the records of a kind become rows of the feed: by `document`, by the kind, or like rows
+    of requests (null). Raises Refused."""
     if document:
         return _checked(reading_of({**document, "kind": "json"}), feed)
     if kind.reading is not None:
@@ -45,7 +45,7 @@ def _checked(reading: Reading, feed: EngineFeed) -> Reading:
     if not reading.time:
         faults.append(Fault("/time", Message("Choose the column with the time; received is the time at which a record came.")))
     if reading.crs == UTM:
-        faults.append(Fault("/crs", Message("The coordinates look like UTM, and nothing says which zone: give the EPSG code of the zone.")))
+        faults.append(Fault("/crs", Message("The coordinates look like UTM, and the zone is not given: give its EPSG code.")))
     made = reading.feed("made")
     if made.crs is not feed.crs:
         faults.append(

@@ -127,7 +127,7 @@ class Run(threading.Thread):
             connection.close()
 
     def _fail(self, why: str) -> None:
-        """Counts the failure; one in a long row is an event, once."""
+        """Counts the failure; many in a row are recorded as an event, once."""
         self._failures += 1
         if self._failures == 1:
             self._failed_at = timezone.now()
@@ -214,8 +214,8 @@ class Run(threading.Thread):
         raise SourceUnavailable(Message("The stream ended."))
 
     def _deliver(self, source: Source, batch: Batch, piece: CheckedChunk) -> None:
-        """Stores the rows, however long that takes: the other side waits meanwhile. Stored
-        messages are acknowledged."""
+        """Stores the rows, without a time limit: the other side waits meanwhile. Stored messages
+        are acknowledged."""
         self._deliveries += 1
         key = f"connector-{self.connector.pk}-{self._identity}-{self._deliveries}"
         delivery = Delivery(piece.rows, piece.dead(), f"connector:{self.connector.name}", key, self._identity, reached(self.connector, batch))
@@ -258,7 +258,7 @@ class Run(threading.Thread):
         return is_due
 
     def _report(self, state: ConnectorState, **more: Any) -> None:
-        """Writes the status into the database; a failure to do so stops nothing."""
+        """Writes the status into the database; a failure is ignored."""
         self._reported_at = time.monotonic()
         rate = sum(count for _, count in self._came) / RATE_S if state is ConnectorState.RUNNING else 0.0
         values = {"state": state, "rate": round(rate, 1), "failures": self._failures, **more}

@@ -66,8 +66,7 @@ def check_places(kind: Kind, settings: Mapping[str, Any]) -> None:
     """Raises Refused if a host in the settings leads to an address that this installation does not
     connect to, or a port is not one that it listens on.
 
-    What is not known now, or is malformed, passes: it is looked up and checked
-    again at each connection.
+    Unknown or malformed hosts pass: they are looked up and checked again at each connection.
     """
     faults = Faults()
     for one in kind.fields:
@@ -165,7 +164,10 @@ def kept_secrets(kind: Kind, before: Mapping[str, Any], submitted: Mapping[str, 
     directing = [one for one in kind.fields if one.directs] or [one for one in kind.fields if one.type is not FieldType.SECRET]
     if kept and any(submitted.get(one.name, one.default) != before.get(one.name, one.default) for one in directing):
         raise Refused(
-            Fault(f"/settings/{one.name}", Message("{label}: type it in again, it would be sent elsewhere now.", label=untranslated(one.label)))
+            Fault(
+                f"/settings/{one.name}",
+                Message("{label}: enter it again, because it would now be sent to another address.", label=untranslated(one.label)),
+            )
             for one in kept
         )
     return {one.name: value for one, value in kept.items()}
@@ -273,7 +275,7 @@ class Meaning(TypedDict):
 
 
 class Trial(Meaning):
-    """The first records of a source, or what a sink says of itself (`said`)."""
+    """The first records of a source, or the message of a sink (`said`)."""
 
     records: list[dict[str, Any]]
     said: str
@@ -281,7 +283,7 @@ class Trial(Meaning):
 
 def connector_try(*, feed: Feed, kind: str, settings: Mapping[str, Any], reading: Mapping[str, Any]) -> Trial:
     """Connects, takes the first records, and shows the rows they would become; nothing is stored,
-    or sent. Takes TRIAL_S at most. Raises Refused."""
+    or sent. Takes at most TRIAL_S. Raises Refused."""
     chosen = kind_of(kind)
     checked = checked_settings(chosen, settings)
     if not _trials.acquire(blocking=False):
@@ -298,7 +300,7 @@ def connector_try(*, feed: Feed, kind: str, settings: Mapping[str, Any], reading
 
 
 def _place_of(error: SourceUnavailable | OSError, kind: Kind) -> str:
-    """The pointer to the setting that the failure is about; empty if it is about none."""
+    """The pointer to the setting that caused the failure; empty if there is none."""
     known = {one.name for one in kind.fields}
     return next((f"/settings/{name}" for name in getattr(error, "about", ()) if name in known), "")
 

@@ -1,2 +1,2 @@
-"""The demo: simulated worlds, their feeds and queries, and how well these find what truly happened.
-Nothing of the product needs it."""
+"""The demo: simulated worlds, their feeds and queries, and how well these find the ground truth. No
+other app depends on it."""

@@ -1,4 +1,4 @@
-"""`detections/scores`: how good the demo's queries are; `samples/`: what there is to start with."""
+"""`detections/scores`: the quality of the demo's queries; `samples/`: recordings to start with."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ class Scores(TypedDict):
 
 
 class ScoresView(APIView):
-    """On a demo feed: what its queries found of what the simulated world says truly happened."""
+    """On a demo feed: how much of the simulated world's ground truth its queries found."""
 
     @extend_schema(
         summary="Precision and recall of demo queries",
         parameters=[
             OpenApiParameter("feed", OpenApiTypes.STR, required=True),
-            OpenApiParameter("minutes", OpenApiTypes.INT, description="Back from the watermark; 30, at most 1440."),
+            OpenApiParameter("minutes", OpenApiTypes.INT, description="Back from the watermark; default 30, at most 1440."),
         ],
         responses={200: schema_of(Scores)},
     )
@@ -81,7 +81,7 @@ class MapPlace(TypedDict):
 
 
 class SampleView(TypedDict):
-    """Where the live page opens, as its address holds it; times in milliseconds."""
+    """Where the live page opens, in the form of its address; times in milliseconds."""
 
     window: Annotated[list[int], Length(2)]
     instant: int
@@ -116,7 +116,7 @@ class SamplesView(APIView):
     """Recordings to start with, each with queries for it."""
 
     @extend_schema(
-        summary="Samples to start with",
+        summary="The included samples",
         description="`here` is false where the recording is not included: upload its `file`, then name the upload.",
         responses={200: schema_of(Samples)},
     )
@@ -124,7 +124,7 @@ class SamplesView(APIView):
         return Response({"results": [_row_of(sample.in_words()) for sample in all_samples()]})
 
     @extend_schema(
-        summary="Make a feed of a sample",
+        summary="Create a feed from a sample",
         description="A real recording is loaded as history, made minutes as if they happened now. The answer is the upload that brings the rows. "
         "`upload` is the uploaded file of a recording that is not included.",
         request=SampleSerializer,
@@ -173,7 +173,7 @@ def _row_of(sample: Sample) -> SampleRow:
 
 
 def _view_of(opens: Mapping[str, Any]) -> SampleView:
-    """As addresses of the live page hold it."""
+    """In the form of addresses of the live page."""
     x, y, zoom = opens["map"]
     return {"window": [_milliseconds(one) for one in opens["window"]], "instant": _milliseconds(opens["at"]), "map": {"x": x, "y": y, "zoom": zoom}}
 

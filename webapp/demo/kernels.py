@@ -1,5 +1,5 @@
 """Compiles the engine's kernels once, at set-up: `python -m webapp.demo.kernels`. They are kept
-beside their modules, or where NUMBA_CACHE_DIR says.
+next to their modules, or in NUMBA_CACHE_DIR.
 
 Otherwise the first job after set-up would compile them while users wait.
 """
@@ -22,8 +22,8 @@ from webapp.demo.simulation.worlds import WORLDS
 
 AT_MS = 1_763_700_000_000
 MINUTE_MS, MINUTES = 60_000, 10
-"""As long as it takes until a query of each family has answered: the kernels that make an answer
-are compiled with the first one."""
+"""The time until a query of each family has answered: the kernels that produce answers are compiled
+with the first one."""
 
 
 def compile_for(name: str) -> None:

@@ -1,8 +1,8 @@
 """Samples to start with: a recording, or some minutes of a demo world, that becomes a feed with
 regions and queries in one step.
 
-fixtures/samples/samples.json says what there is. Some real recordings lie beside it; the others are
-no part of the project: they are taken from `VEDETTE_DATA`, or the user uploads them. All are loaded
+fixtures/samples/samples.json lists them. Some real recordings are next to it; the others are not
+part of the project: they are taken from `VEDETTE_DATA`, or the user uploads them. All are loaded
 like uploaded files, so users can do the same with their own files.
 """
 
@@ -50,8 +50,8 @@ class Sample:
 
     A real one has its `file`, shipped or below the folder of recordings, its first and last time
     (ISO 8601), a licence and an origin, and what the live page shows of it at first: a `window` of
-    time, the instant `at`, and the `map`'s centre and zoom. A simulated one says in `made` which
-    world, how long, and which of its places and entities.
+    time, the instant `at`, and the `map`'s centre and zoom. A simulated one names in `made` its
+    world, its length, and its places and entities.
     """
 
     name: str
@@ -75,7 +75,7 @@ class Sample:
 
     @property
     def path(self) -> Path:
-        """Where a real recording lies."""
+        """The path of a real recording."""
         return SHIPPED / self.file if self.is_shipped else Path(settings.SAMPLES_ROOT) / self.file
 
     @property
@@ -89,7 +89,7 @@ class Sample:
 
 @cache
 def all_samples() -> list[Sample]:
-    """All that are described, here or not."""
+    """All described samples, whether their files are here or not."""
     return list(_read(json.loads(SAMPLES.read_text(encoding="utf-8"))["samples"]))
 
 
@@ -128,8 +128,8 @@ def sample_load(*, name: str, user: User, team: Team | None, uploaded: Upload | 
     try:
         return _load(sample, upload, user, team)
     except BaseException:
-        # The row goes with the transaction, and with it what the quota of files
-        # counts: the file must not stay.
+        # The row is rolled back with the transaction, and the quota of files no longer counts it:
+        # the file must not stay.
         shutil.rmtree(folder_of(upload), ignore_errors=True)
         raise
 

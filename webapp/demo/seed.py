@@ -1,5 +1,4 @@
-"""The demo: users, feeds, regions, queries and the simulators' token. Everything may
-be seeded again and again."""
+"""The demo: users, feeds, regions, queries and the simulators' token. Seeding may be repeated."""
 
 from __future__ import annotations
 
@@ -40,10 +39,10 @@ def seed_users(password: str | None, admin_password: str | None) -> User:
     analyst = _user(ANALYST, password, first_name="Demo", last_name="Analyst")
     admin = _user(ADMIN, admin_password, is_staff=True, is_superuser=True)
     if password and admin_password and admin.check_password(password):
-        # Demos made before the two had passwords of their own.
+        # Demos from before the two had separate passwords.
         _give(admin, admin_password)
     team, _ = Team.objects.get_or_create(name=TEAM)
-    # An operator, so that a newcomer may try everything: jobs and channels too.
+    # An operator, so that new users may try everything: jobs and channels too.
     Membership.objects.get_or_create(user=analyst, team=team, defaults={"role": Role.OPERATOR})
     Membership.objects.get_or_create(user=admin, team=team, defaults={"role": Role.ADMIN})
     return analyst
@@ -64,8 +63,8 @@ def _give(user: User, password: str) -> None:
 
 
 def seed_feed(name: str, analyst: User) -> Feed:
-    """One demo feed with its regions and queries; those that are there are left
-    as they are, edited or not."""
+    """One demo feed with its regions and queries; existing ones are left unchanged, edited or
+    not."""
     scenario = read_scenario(name)
     team = Team.objects.get(name=TEAM)
     with transaction.atomic():
@@ -100,8 +99,8 @@ def _seed_queries(feed: Feed, analyst: User, team: Team, queries: list[dict[str,
 
 
 def seed_token(analyst: User) -> Path | None:
-    """Keeps a token for the simulators in `var`, unless the one kept is still good. Where
-    it was written, if it was."""
+    """Stores a token for the simulators in `var`, unless the stored one is still valid. Returns its
+    path if it was written."""
     kept = token_kept(TOKEN)
     if kept is not None and token_authenticate(kept, Scope.INGEST) is not None:
         return None
@@ -110,8 +109,8 @@ def seed_token(analyst: User) -> Path | None:
 
 
 def seed(*, password: str | None, admin_password: str | None, feeds: bool = True) -> list[Feed]:
-    """All of it; without `feeds` the users and their team alone. Raises ValueError without
-    a password for new users."""
+    """All of it; without `feeds` only the users and their team. Raises ValueError without a
+    password for new users."""
     analyst = seed_users(password, admin_password)
     if not feeds:
         return []

@@ -1,4 +1,4 @@
-"""How good a demo query's answers are, compared with the ground truth of its simulated world."""
+"""The quality of a demo query's answers, compared with the ground truth of its simulated world."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from webapp.feeds.selectors import feed_head
 from webapp.queries.selectors import query_list
 
 SLACK_MS = 60_000
-"""The tolerance of an answer's beginning and end: receivers report only now and then."""
+"""The tolerance of an answer's beginning and end: receivers report only at intervals."""
 
 PAUSE_MS = 10_000
 """No demo world is silent for this long: a longer silence means that the simulator did not run."""
@@ -77,7 +77,7 @@ class Score:
 
 
 class ScoreRow(TimeRange, ScoreFields):
-    """How good queries of the demo are at one kind of ground-truth event."""
+    """The quality of demo queries for one kind of ground-truth event."""
 
     kind: str
     family: str
@@ -88,9 +88,9 @@ def truth_scores(*, feed: Feed, user: AnyUser, span_ms: int) -> list[ScoreRow]:
     """A score for each demo query on the last `span_ms` of the feed; empty for a feed that is not
     of the demo or has no answers yet.
 
-    Only what lies between the feed's beginning and its watermark counts: of the rest nothing
-    can be known yet. Nor does what was missed while the world was not sent: queries cannot
-    report what no row shows them.
+    Only events between the feed's beginning and its watermark count: the others cannot be known
+    yet. Events that were missed while the world was not sent do not count either, because no row
+    shows them.
     """
     head = feed_head(feed)
     if feed.name not in WORLDS or head is None or head["watermark"] is None:
@@ -143,8 +143,8 @@ def compare(
     silent: Callable[[], Sequence[Span]] = nothing_silent,
 ) -> Score:
     """`happened` must be reported, unless it touches one of the `silent` spans, which are
-    read when something was not reported; an answer is right when it speaks of any of
-    `everything`, settled or not."""
+    read when something was not reported; an answer is right when it is about any of `everything`,
+    settled or not."""
     reported = list(reported)
     unseen = [one for one in happened if not any(is_about(answer, one) for answer in reported)]
     missed = tuple(one for one in unseen if all(one.end < begin or end < one.start for begin, end in silent()))

@@ -36,7 +36,7 @@ ORDERS = {"-start": ("-begun", "-key"), "start": ("begun", "key")}
 
 class DetectionPages:
     """By time: newest first, or oldest first with `order=start`. A cursor is the (start, key) of
-    the last answer of the page before.
+    the last answer of the previous page.
 
     DRF's cursor counts within answers of one start, which may be many, and repeats some
     when others come between.
@@ -44,7 +44,7 @@ class DetectionPages:
 
     def paginate(self, parts: list[QuerySet[Detection]], request: Request) -> list[Detection]:
         """A page of at most `page_size` (100, at most 1000) of `detection_parts`. Raises
-        ValidationError for a cursor that is none."""
+        ValidationError for an invalid cursor."""
         self.request = request
         size = min(max(whole(request.query_params.get("page_size"), "page_size") or PAGE_SIZE, 1), LARGEST_PAGE)
         ascending, cursor = request.query_params.get("order") == "start", request.query_params.get("cursor")
@@ -76,7 +76,7 @@ def _beyond(cursor: str, *, ascending: bool) -> Q:
         if not -(2**63) <= start < 2**63:
             raise ValueError(cursor)
     except ValueError as error:
-        raise ValidationError({"cursor": Message("Take it from `next` of the page before.")}) from error
+        raise ValidationError({"cursor": Message("Use `next` of the previous page.")}) from error
     # PostgreSQL begins to read an index at the first condition, not at an alternative.
     if ascending:
         return Q(start__gte=start) & (Q(start__gt=start) | Q(key__gt=key))
@@ -119,9 +119,9 @@ FILTERS = [
     OpenApiParameter("entity", OpenApiTypes.STR, many=True, description="Answers about any of them."),
     OpenApiParameter("from", OpenApiTypes.INT64, description="Overlap with [from, to)."),
     OpenApiParameter("to", OpenApiTypes.INT64),
-    OpenApiParameter("withdrawn", OpenApiTypes.BOOL, description="true: those that later events took back, instead of those that hold."),
+    OpenApiParameter("withdrawn", OpenApiTypes.BOOL, description="true: those that later events withdrew, instead of the valid ones."),
     OpenApiParameter("order", OpenApiTypes.STR, enum=list(ORDERS)),
-    OpenApiParameter("versions", OpenApiTypes.STR, enum=["newest", "all"], description="all: also what earlier versions of an edited query gave."),
+    OpenApiParameter("versions", OpenApiTypes.STR, enum=["newest", "all"], description="all: also answers of earlier versions of an edited query."),
 ]
 
 
@@ -144,8 +144,8 @@ def visible_queries(request: Request, feed: Feed | None) -> list[int]:
 
 
 def asked_for(request: Request) -> dict[str, Any]:
-    """What the address asks for, for `detection_list`. Raises ValidationError, and NotFound for a
-    feed that is not the user's to see."""
+    """The arguments of `detection_list` from the request's parameters. Raises ValidationError, and
+    NotFound for a feed that the user may not see."""
     parameters = request.query_params
     name = parameters.get("feed")
     feed = feed_get(user=person(request), name=name) if name else None
@@ -172,12 +172,14 @@ class Gone(APIException):
 
 
 def changes_asked_for(request: Request) -> Changes:
-    """What has changed after a number. Raises ValidationError, NotFound, and Gone when not
-    all of it is kept any more."""
+    """The changes after a number. Raises ValidationError, NotFound, and Gone when some of them are
+    no longer kept."""
     parameters = request.query_params
     after = whole(parameters.get("after"), "after")
     feed = feed_get(user=person(request), name=parameters.get("feed") or "")
-    wrong = {name: Message("Changes are followed in their order: this goes with pages by time.") for name in BY_TIME if name in parameters}
+    wrong = {
+        name: Message("Changes are returned in their order: this parameter is only for pages by time.") for name in BY_TIME if name in parameters
+    }
     if after is None or after < 0:
         wrong["after"] = Message("The number `seq` of the answer before; head.outbox_seq of the feed to begin with.")
     if wrong:
@@ -213,10 +215,11 @@ class DetectionsView(APIView):
 
 
 class CountsView(APIView):
-    """How many answers begin when: what a timeline shows where single answers would be too many."""
+    """Counts of answers by start time: a timeline shows them where single answers would be too
+    many."""
 
     @extend_schema(
-        summary="How many answers begin in each of equal buckets",
+        summary="The number of answers that begin in each of equal buckets",
         description="Exact, of any span. The buckets cover [from, to) and may reach beyond it: the answer's own `from`, `to` and `width` hold.",
         parameters=[
             OpenApiParameter("feed", OpenApiTypes.STR, required=True),
@@ -260,10 +263,10 @@ class DetectionView(APIView):
 
 
 class AnswersBehindView(APIView):
-    """The answers of other queries that one was made of."""
+    """The answers of other queries from which one was derived."""
 
     @extend_schema(
-        summary="The answers of other queries that an answer was made of", parameters=FILTERS[:1], responses={200: schema_of(AnswersBehind)}
+        summary="The answers of other queries from which an answer was derived", parameters=FILTERS[:1], responses={200: schema_of(AnswersBehind)}
     )
     def get(self, request: Request, key: str) -> Response:
         found = detection_find(user=person(request), key=bytes.fromhex(key), feed=request.query_params.get("feed"))
@@ -279,7 +282,7 @@ class ExportView(APIView):
     content_negotiation_class = FormatOfFile
 
     @extend_schema(
-        summary="Answers as a file",
+        summary="Export answers as a file",
         parameters=[*FILTERS, FORMAT],
         responses={(200, media): OpenApiTypes.BINARY for media in FORMATS.values()},
     )
@@ -298,7 +301,7 @@ class RemovedQueriesView(APIView):
     """Queries that were removed, whose answers stay."""
 
     @extend_schema(
-        summary="Removed queries with how many answers of each are stored; at most 500, the last removed first",
+        summary="Removed queries and the number of stored answers of each; at most 500, the last removed first",
         responses={200: schema_of(RemovedQueries)},
     )
     def get(self, request: Request) -> Response:

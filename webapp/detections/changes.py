@@ -1,5 +1,5 @@
-"""Answers followed one change after the other: what was asserted, revised and retracted after a
-number, each once and in order.
+"""Changes of answers, one after the other: what was asserted, revised and retracted after a number,
+each once and in order.
 
 The outbox is numbered for each feed without gaps in the order of the commits, so a reader who has
 read up to a number has missed nothing before it and gets nothing twice.
@@ -31,7 +31,7 @@ class NotKept(ValueError):
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which changes are wanted; no `kinds`: all kinds."""
+    """The requested changes; no `kinds`: all kinds."""
 
     queries: frozenset[int]
     entity: str | None = None
@@ -63,7 +63,7 @@ class Changes(TypedDict):
 
 def changes_after(*, feed_id: int, seq: int, wanted: Wanted, size: int) -> Changes:
     """`results`: the changes of the numbers after `seq` up to the answer's own `seq`, about `size`
-    of them; `more`: ask again at once.
+    of them; `more`: repeat the request at once.
 
     The changes of one number stay together, so a page may be larger. Raises NoSuchNumber, NotKept.
     """
@@ -89,7 +89,7 @@ def changes_after(*, feed_id: int, seq: int, wanted: Wanted, size: int) -> Chang
 
 
 def _numbers_after(feed_id: int, seq: int) -> Iterator[tuple[int, list[dict[str, Any]]]]:
-    """The detections of each number, a few numbers at a time: one may hold hundreds."""
+    """The detections of each number, a few numbers at a time: one may have hundreds."""
     for begin in range(seq, seq + NUMBERS, AT_ONCE):
         rows = Outbox.objects.filter(feed_id=feed_id, seq__gt=begin, seq__lte=begin + AT_ONCE).order_by("seq")
         yield from rows.values_list("seq", "payload__detections")

@@ -1,5 +1,5 @@
-"""How many answers of the queries' newest versions begin when, exactly, of
-spans from seconds to years."""
+"""Exact counts of answers of the queries' newest versions by start time, over periods from seconds
+to years."""
 
 from __future__ import annotations
 

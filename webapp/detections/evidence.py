@@ -27,14 +27,14 @@ SHOWN_ANSWERS = 50
 
 
 class DetectionWithTracks(TypedDict):
-    """An answer and where its entities were around it."""
+    """An answer and the tracks of its entities around it."""
 
     detection: DetectionRow
     tracks: list[Track]
 
 
 class AnswerBehind(DetectionRow):
-    """An answer of another query from which one was derived, as the event that it was there."""
+    """An answer of another query from which one was derived, as the event that it became."""
 
     query_name: str
     event: str
@@ -46,7 +46,7 @@ def detection_get(*, feed: Feed, key: bytes) -> Detection | None:
 
 
 def evidence_by_key(answers: Iterable[tuple[int, bytes, int]]) -> dict[tuple[int, bytes], list[EvidenceItem] | None]:
-    """The evidence of answers by feed, natural key and start; retention may have taken some."""
+    """The evidence of answers by feed, natural key and start; retention may have deleted some."""
     wanted = defaultdict[int, dict[bytes, int]](dict)
     for feed, key, start in answers:
         wanted[feed][key] = start
@@ -65,7 +65,7 @@ def detection_find(*, user: AnyUser, key: bytes, feed: str | None = None) -> Det
 
 
 def detection_with_tracks(*, feed: Feed, key: bytes, until: int | None = None) -> DetectionWithTracks | None:
-    """Null when retention took the answer. `until` is used as the end of an answer that has
+    """Null when retention has deleted the answer. `until` is used as the end of an answer that has
     none."""
     detection = detection_get(feed=feed, key=key)
     if detection is None:
@@ -87,8 +87,8 @@ def answers_behind(*, user: AnyUser, detection: Detection) -> list[AnswerBehind]
     """The upstream answers from which `detection` was derived, as far as `user` may see them,
     newest last: each may have upstream answers.
 
-    Rules name no events: of their answers, those are given that share an entity and happened in the
-    interval or at its beginning.
+    Rules name no events: of their upstream answers, those are returned that share an entity and
+    happened in the interval or at its beginning.
     """
     own = QueryVersion.objects.filter(query=detection.query_id, version=detection.version).first()
     if own is None:

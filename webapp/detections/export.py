@@ -15,8 +15,8 @@ COLUMNS = (
     "id", "query", "query_name", "version", "kind", "entities", "value", "start", "end", "start_at", "end_at", "cut", "evidence", "weight",
     "backfill", "detected_at", "found_at",
 )  # fmt: skip
-"""The specification's columns of an answer, and what people read; `entities` and `evidence` are
-JSON in CSV."""
+"""The specification's columns of an answer, and readable ones; `entities` and `evidence` are JSON
+in CSV."""
 
 
 class ExportedAnswerRow(DetectionRow):
@@ -30,13 +30,13 @@ class ExportedAnswerRow(DetectionRow):
 
 
 def named(query_ids: Sequence[int]) -> Mapping[int, tuple[str, str]]:
-    """Of each query its name and the unit of its feed."""
+    """The name of each query and the unit of its feed."""
     found = Query.objects.filter(pk__in=query_ids).values_list("pk", "name", "feed__time")
     return {pk: (name, unit) for pk, name, unit in found}
 
 
 def rows_of(detections: Iterable[Detection], queries: Mapping[int, tuple[str, str]]) -> Iterator[PlacedRow]:
-    """Each answer of one of `queries` (see `named`); its place are the points of its evidence."""
+    """Each answer of one of `queries` (see `named`); its geometry is the points of its evidence."""
     for detection in detections:
         name, unit = queries[detection.query_id]
         row: ExportedAnswerRow = {

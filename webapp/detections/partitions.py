@@ -2,9 +2,9 @@
 on a feed in milliseconds).
 
 They are made when the first row of a span is about to be stored. Times outside FIRST..LAST (a feed
-of ticks may hold any integer) share one partition at either end, so that wild times cannot create
-any number of partitions. Functions in the database make and drop them (migration 0002): they belong
-to the owner of the tables, and the application's role may not change the schema otherwise.
+of ticks may hold any integer) share one partition at either end, so that extreme times cannot
+create any number of partitions. Functions in the database make and drop them (migration 0002): they
+belong to the owner of the tables, and the application's role may not change the schema otherwise.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def partitions_ensure(spans: Iterable[int]) -> None:
 
 
 def partitions_list() -> list[int]:
-    """The numbers of the partitions there are, in order."""
+    """The numbers of the existing partitions, in order."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'detections_detection'::regclass")
         names = [name for (name,) in cursor.fetchall()]

@@ -35,7 +35,7 @@ def feed_delete(*, feed: Feed, user: User) -> None:
     _thin_out(feed)
     with transaction.atomic():
         _lock(feed)
-        # Again: a query may have come meanwhile.
+        # Again: a query may have been registered meanwhile.
         _check_unwatched(feed, user)
         detections_forget(feed_id=feed.pk)
         feed.queries.all().delete()

@@ -93,14 +93,14 @@ def detection_parts(
     """`detection_list` in parts that follow one another by `begun`, the start: what holds since
     before `from_t`, and what begins in the span.
 
-    For pages: of both in one question with a limit PostgreSQL expects a page's worth soon, and of a
-    day's answers reads half a million for the twenty that hold at an instant.
+    For pages: with both in one statement and a limit PostgreSQL expects to find a page of rows
+    early, and reads half a million of a day's answers for the twenty that hold at an instant.
     """
     during = detection_list(feed_id=feed_id, query_ids=query_ids, to_t=to_t, **wanted).alias(begun=F("start"))
     if from_t is None:
         return [during]
-    # Sums are in no index. By the order, or query by query, PostgreSQL would
-    # read all that began before.
+    # No index contains sums. By the order, or query by query, PostgreSQL would read all that began
+    # before.
     before = detection_list(feed_id=feed_id, query_ids=query_ids if feed_id is None else None, **wanted).alias(begun=_sum("start"))
     if feed_id is not None and query_ids is not None:
         before = before.alias(asked=_sum("query_id")).filter(asked__in=query_ids)
@@ -109,7 +109,7 @@ def detection_parts(
 
 
 def _sum(column: str) -> Expression:
-    """The column's value, as no index has it. Django takes a sum for one of 32 bits."""
+    """The column's value in a form that no index has. Django assumes a sum of 32 bits."""
     return ExpressionWrapper(F(column) + 0, BigIntegerField())
 
 

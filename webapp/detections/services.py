@@ -20,7 +20,7 @@ from webapp.jobs.models import FeedHead
 CHUNK = 500
 """Detections in one outbox row at most: a frame stays well below a megabyte."""
 OUTBOX_CHANNEL = "vedette_outbox"
-"""What LISTEN names; the payload of a notification is the feed's id."""
+"""The channel of LISTEN; the payload of a notification is the feed's id."""
 
 
 def outbox_append(*, feed_id: int, detections: Sequence[Mapping[str, object]] = (), alerts: Sequence[Mapping[str, object]] = ()) -> int:
@@ -107,6 +107,5 @@ def detections_held(*, feed_id: int) -> int:
 
 
 def detections_forget(*, feed_id: int) -> None:
-    """Deletes all answers of a feed that is being removed: nothing in the
-    database refers from them to it."""
+    """Deletes all answers of a feed that is being removed: they have no foreign key to it."""
     Detection.objects.filter(feed=feed_id).delete()

@@ -1,2 +1,2 @@
-"""What users know about entities: a registry of names and attributes, notes, watches; and
-where entities have been."""
+"""Users' knowledge about entities: a registry of names and attributes, notes, watches; and the
+regions that entities visited."""

@@ -75,7 +75,7 @@ class VisitedRegions(TimeRangeRead):
 
 
 class ProfileSerializer(serializers.Serializer[Any]):
-    """What is known of an entity."""
+    """The known data of an entity."""
 
     entity = serializers.CharField()
     name = serializers.CharField(allow_blank=True)
@@ -92,7 +92,7 @@ class Stored(TypedDict):
 
 
 class RecordOfEntity(TypedDict):
-    """What the registry says of an entity."""
+    """The registry's entry of an entity."""
 
     entity: str
     name: str
@@ -119,8 +119,8 @@ class EntityView(GenericViewSet[Any]):
     throttle_action: str | None = None
 
     def feed(self, *, to_change: bool = False) -> Feed:
-        """The feed of the address. Raises Http404, and PermissionDenied when it is to be
-        changed by someone who may not."""
+        """The feed of the address. Raises Http404, and PermissionDenied for a change that the user
+        may not make."""
         feed: Any = get_object_or_404(feed_list(user=person(self.request)), name=self.kwargs["name"])
         if to_change and not feed.editable:
             raise PermissionDenied(Message("You may see this feed but not change its registry."))
@@ -134,7 +134,7 @@ class EntityView(GenericViewSet[Any]):
         return entity
 
     @extend_schema(
-        summary="What is known of an entity: registry, regions visited, notes, the user's watch",
+        summary="An entity: its registry entry, visited regions, notes, the user's watch",
         description="Without a span, visits of the last ten minutes before its feed's newest row; of those that lasted `end` is null.",
         parameters=[ID, *SPAN],
         responses=ProfileSerializer,
@@ -156,7 +156,7 @@ class EntityView(GenericViewSet[Any]):
             }
         )
 
-    @extend_schema(summary="Change what the registry says of an entity; nothing: remove it", parameters=[ID], responses=RecordSerializer)
+    @extend_schema(summary="Change an entity's registry entry; empty: remove it", parameters=[ID], responses=RecordSerializer)
     def put_record(self, request: Request, name: str) -> Response:
         feed, entity = self.feed(to_change=True), self.entity()
         serializer = RecordSerializer(data=request.data)
@@ -172,16 +172,16 @@ class EntityView(GenericViewSet[Any]):
         note = services.note_add(feed=feed, author=person(request), **serializer.validated_data)
         return Response(NoteSerializer(note).data, status=201)
 
-    @extend_schema(summary="Remove one's own note", responses={204: None})
+    @extend_schema(summary="Remove the user's own note", responses={204: None})
     def remove_note(self, request: Request, name: str, pk: int) -> Response:
         services.note_remove(note=get_object_or_404(Note, feed=self.feed(), pk=pk), user=person(request))
         return Response(status=204)
 
-    @extend_schema(summary="Wait for the next report of an entity", parameters=[ID], request=None, responses=WatchSerializer)
+    @extend_schema(summary="Watch an entity: the user is notified of its next report", parameters=[ID], request=None, responses=WatchSerializer)
     def begin_watch(self, request: Request, name: str) -> Response:
         return Response(WatchSerializer(services.watch_begin(user=person(request), feed=self.feed(), entity=self.entity())).data)
 
-    @extend_schema(summary="Wait no longer", parameters=[ID], responses={204: None})
+    @extend_schema(summary="Stop watching an entity", parameters=[ID], responses={204: None})
     def end_watch(self, request: Request, name: str) -> Response:
         services.watch_end(user=person(request), feed=self.feed(), entity=self.entity())
         return Response(status=204)
@@ -193,7 +193,7 @@ class RegistryView(EntityView):
     parser_classes = (MultiPartParser,)
 
     @extend_schema(
-        summary="A registry from a file: CSV with a column `entity`, or GeoJSON whose features have a property `entity`",
+        summary="Import a registry from a file: CSV with a column `entity`, or GeoJSON whose features have a property `entity`",
         request={"multipart/form-data": RegistryFileSerializer},
         responses={201: schema_of(Stored)},
     )
@@ -218,8 +218,8 @@ class RegistryView(EntityView):
     @extend_schema(summary="The registry as a CSV file, with the first 1,000 attributes by name", responses={(200, "text/csv"): OpenApiTypes.STR})
     def export_registry(self, request: Request, name: str) -> StreamingHttpResponse:
         records = selectors.record_list(feed=self.feed())
-        # Each row has all of them: without a limit, a small registry could
-        # become a table of gigabytes.
+        # Each row has all attributes: without a limit, a small registry could become a table of
+        # gigabytes.
         columns = sorted({key for attributes in records.values_list("attributes", flat=True) for key in attributes})[:MOST_COLUMNS]
         rows = ([one.entity, one.name, *(one.attributes.get(key, "") for key in columns)] for one in records.iterator(chunk_size=2000))
         return csv_download(f"registry-{name}.csv", ["entity", "name", *columns], rows)
@@ -232,7 +232,7 @@ class WatchesView(GenericAPIView[Watch]):
     pagination_class = None
     serializer_class = WatchSerializer
 
-    @extend_schema(summary="Whom the user waits for, newest first", operation_id="watches_list", responses=WatchSerializer(many=True))
+    @extend_schema(summary="The entities that the user watches, newest first", operation_id="watches_list", responses=WatchSerializer(many=True))
     def get(self, request: Request) -> Response:
         return Response(WatchSerializer(selectors.watch_list(user=person(request)), many=True).data)
 
@@ -246,9 +246,9 @@ class ActivityView(GenericAPIView[Any]):
     throttle_action = "export"
 
     @extend_schema(
-        summary="Who is in a region, entries, exits and how long visits lasted",
-        description="Counted from the feed's rows: of many rows the newest million; `from` says since when.",
-        parameters=[parameter("hours", OpenApiTypes.INT, description="1 when absent. On a feed of ticks: thousands of ticks.")],
+        summary="Entities in a region, entries, exits and lengths of visits",
+        description="Counted from the feed's rows: the newest million at most; `from` is the time of the first one counted.",
+        parameters=[parameter("hours", OpenApiTypes.INT, description="Default 1. On a feed of ticks: thousands of ticks.")],
         responses={200: schema_of(selectors.RegionActivity)},
     )
     def get(self, request: Request, pk: int) -> Response:

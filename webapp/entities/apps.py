@@ -6,7 +6,7 @@ class EntitiesConfig(AppConfig):
     label = "entities"
 
     def ready(self) -> None:
-        """Streams' facts of entities go into the registry."""
+        """Stores facts about entities from streams in the registry."""
         from webapp.connectors.facts import entities_described
         from webapp.entities.learning import learn
 

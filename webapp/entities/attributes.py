@@ -1,4 +1,4 @@
-"""One value of an attribute for each entity: what the map colours entities by."""
+"""One value of an attribute for each entity: the map colours entities by it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def values(feed: Feed, name: str) -> dict[str, Any]:
     """Entity to value: the registry's, else the last one among the feed's newest rows; at
     most `POSITION_ENTITIES`."""
     reported = _reported(feed, name) if name in feed.columns else {}
-    # Django's own lookup takes a name of digits for a position in a list.
+    # Django's own lookup treats a name of digits as a position in a list.
     value = Func("attributes", Value(name), function="json_extract_path_text", output_field=TextField())
     registered = Record.objects.filter(feed=feed).annotate(value=value).filter(value__isnull=False)
     known = {**reported, **dict(registered.values_list("entity", "value")[:POSITION_ENTITIES])}

@@ -1,5 +1,5 @@
 """How many reports came from each part of the map: all of them, or those of entities that were in
-an answer. What a heat map draws."""
+an answer. For heat maps."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MERCATOR_LATITUDE = 85.0511
 
 
 class TooMany(ValueError):
-    """The span has more answers than one heat map takes."""
+    """The period has more answers than a heat map can have."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def _spans(answers: QuerySet[Detection], from_t: int, to_t: int) -> list[tuple[l
     touching = answers.filter(Q(end__isnull=True) | Q(end__gt=from_t) | Q(end=F("start"), start__gte=from_t), start__lt=to_t)
     spans = list(touching.order_by().values_list("entities", "start", "end")[: MOST_ANSWERS + 1])
     if len(spans) > MOST_ANSWERS:
-        raise TooMany(Message("More than {most:,} answers lie in this window: choose a shorter one, or fewer queries.", most=MOST_ANSWERS))
+        raise TooMany(Message("This window has more than {most:,} answers: choose a shorter one, or fewer queries.", most=MOST_ANSWERS))
     return spans
 
 

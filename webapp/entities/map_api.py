@@ -1,4 +1,5 @@
-"""`feeds/{name}/density` and `feeds/{name}/attribute`: what the live map draws beside places."""
+"""`feeds/{name}/density` and `feeds/{name}/attribute`: data that the live map draws in addition to
+positions."""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ class MapView(GenericViewSet[Any]):
         return feed
 
     @extend_schema(
-        summary="How many reports came from each cell of a grid over the map",
+        summary="The number of reports from each cell of a grid over the map",
         description="Reports in `[from, to)` by cell, row by row from the south; cells are equal on the screen (Mercator). With `of=answers`, "
         "reports of entities while they were in an answer of the visible queries, or of those that `query` names. `to` of the answer is earlier "
         "than asked for where the reports are more than two million.",

@@ -15,8 +15,7 @@ NOTE_LENGTH = 4000
 
 
 class Record(models.Model):
-    """An entity in a feed's registry: a name for people, and attributes
-    that its rows do not carry."""
+    """An entity in a feed's registry: a readable name, and attributes that its rows do not have."""
 
     feed = models.ForeignKey(Feed, models.CASCADE, related_name="records")
     entity = models.CharField(max_length=ENTITY_LENGTH, validators=[NO_CONTROLS])

@@ -19,8 +19,8 @@ RECORDS = 50_000
 ATTRIBUTES = 50
 TEXT_LENGTH = 500
 COLUMNS = 200
-"""Of a table, and different attributes of all entities of a file: the registry
-goes out as a table again."""
+"""Of a table, and different attributes of all entities of a file: the registry is exported as a
+table again."""
 FAULTS = 20
 """At most this many faulty rows are named; the file is refused anyway."""
 
@@ -61,12 +61,12 @@ def read_registry(data: bytes) -> list[FileEntity]:
         raise refused(Message("The file has no row."))
     names = {key for given in records.values() for key in given.attributes}
     if len(names) > COLUMNS:
-        raise refused(Message("The entities have {count:,} different attributes; at most {most} are taken.", count=len(names), most=COLUMNS))
+        raise refused(Message("The entities have {count:,} different attributes; at most {most} are accepted.", count=len(names), most=COLUMNS))
     return list(records.values())
 
 
 def refused(message: Message) -> Refused:
-    """A file that cannot be read at all."""
+    """A file that cannot be read as a whole."""
     return refuse("/file", message)
 
 
@@ -102,7 +102,7 @@ def _features(text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
 
 def _given(properties: Mapping[str, Any]) -> FileEntity:
-    """Raises ValueError with what is wrong."""
+    """Raises ValueError with the reason."""
     texts = {str(key).strip(): _text(value) for key, value in properties.items()}
     entity, name = texts.pop("entity", ""), texts.pop("name", "")
     if not entity:
@@ -111,7 +111,7 @@ def _given(properties: Mapping[str, Any]) -> FileEntity:
 
 
 def checked(entity: str, name: str, attributes: Mapping[str, str]) -> FileEntity:
-    """Raises ValueError for what the registry does not take."""
+    """Raises ValueError for values that the registry does not accept."""
     if len(entity) > ENTITY_LENGTH or len(name) > NAME_LENGTH:
         raise ValueError(Message("an entity has at most {most} characters, a name at most {names}", most=ENTITY_LENGTH, names=NAME_LENGTH))
     if len(attributes) > ATTRIBUTES:

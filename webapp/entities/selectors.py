@@ -1,4 +1,4 @@
-"""Reads of the registry, of notes and watches, and of where entities have been."""
+"""Reads of the registry, of notes and watches, and of visits to regions."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def activity(*, region: Region, span: int) -> RegionActivity:
     rows = _placed(feed, pa.concat_tables(log.read(oldest, next_seq, columns=COLUMNS), promote_options="permissive"))
     complete = oldest == first
     if not complete and rows.num_rows:
-        # Rows may lie up to the lateness before those that came first.
+        # Rows may be up to the lateness before the first ones to arrive.
         since = min(newest, max(since, pc.min(rows.column("t")).as_py() + feed.lateness))
     rows = rows.filter(pc.greater_equal(rows.column("t"), since))
     since = max(since, pc.min(rows.column("t")).as_py() or since)

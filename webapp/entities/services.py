@@ -29,7 +29,7 @@ MOST_RECORDS = 2 * RECORDS
 
 
 def record_put(*, feed: Feed, entity: str, name: str, attributes: Mapping[str, str]) -> Record | None:
-    """Writes an entity's record; one that says nothing is removed. Raises Refused."""
+    """Writes an entity's record; an empty one is removed. Raises Refused."""
     try:
         entry = checked(entity, name, attributes)
     except ValueError as error:
@@ -68,7 +68,7 @@ def note_add(*, feed: Feed, entity: str, author: User, text: str) -> Note:
     """Adds a note. Raises PermissionDenied for viewers, Refused."""
     check_may_make(author, Role.ANALYST)
     with transaction.atomic():
-        full = Message("You have written {most:,} notes, as many as one person may: remove some first.", most=NOTES)
+        full = Message("You have written {most:,} notes, the maximum for one user: remove some first.", most=NOTES)
         room_check(Note.objects.filter(author=author), NOTES, of=author, full=full)
         note = Note.objects.create(feed=feed, entity=entity, author=author, text=text)
         record("entity.note", feed, entity=entity)
@@ -88,7 +88,7 @@ def note_remove(*, note: Note, user: User) -> None:
 def watch_begin(*, user: User, feed: Feed, entity: str) -> Watch:
     """Watches for the entity's next report from now on; a watch that has ended is renewed."""
     others = Watch.objects.filter(user=user).exclude(feed=feed, entity=entity)
-    full = Message("You wait for {most} entities already, as many as one person may: end a watch first.", most=WATCHES)
+    full = Message("You watch {most} entities, the maximum for one user: end a watch first.", most=WATCHES)
     room_check(others, WATCHES, of=user, full=full)
     return Watch.objects.update_or_create(user=user, feed=feed, entity=entity, defaults={"position": log_of(feed).end[0], "reported_t": None})[0]
 

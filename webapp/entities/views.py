@@ -13,7 +13,7 @@ from webapp.queries.regions import region_list
 
 
 def entity(request: HttpRequest, name: str) -> HttpResponse:
-    """`/feeds/<name>/entity?id=`: what it reported, where it was, what it took part in."""
+    """`/feeds/<name>/entity?id=`: its reports, visited regions, and answers."""
     user = request.user
     assert user.is_authenticated
     feed = get_object_or_404(feed_list(user=user), name=name)
@@ -24,7 +24,7 @@ def entity(request: HttpRequest, name: str) -> HttpResponse:
 
 
 def region(request: HttpRequest, pk: int) -> HttpResponse:
-    """`/regions/<id>`: who is inside, who came and went."""
+    """`/regions/<id>`: entities inside, entries and exits."""
     user = request.user
     assert user.is_authenticated
     row: Any = get_object_or_404(region_list(user=user), pk=pk)

@@ -37,7 +37,7 @@ def default_ahead(*, time_unit: str, wall_clock: bool, lateness: int) -> int | N
 
 
 class Admission:
-    """Judges the rows of one delivery; `refused` and `late_rows` say afterwards what was found."""
+    """Checks the rows of one delivery; `refused` and `late_rows` contain the result."""
 
     def __init__(self, feed: Feed) -> None:
         self.feed = feed

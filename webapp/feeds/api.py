@@ -77,7 +77,7 @@ class SpanFieldSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyp
 
 
 class MapView(TypedDict, total=False):
-    """What the map shows at first; empty: all that there is."""
+    """The initial view of the map; empty: everything."""
 
     center: Annotated[list[float], Length(2)]
     zoom: float
@@ -235,7 +235,7 @@ class FeedView(OwnedView):
         feed_delete(feed=self.get_editable(), user=person(request))
         return Response(status=204)
 
-    @extend_schema(summary="What would be removed with the feed, counted", responses={200: schema_of(FeedContents)})
+    @extend_schema(summary="Counts of what would be removed with the feed", responses={200: schema_of(FeedContents)})
     def holdings(self, request: Request, name: str) -> Response:
         return Response(feed_holdings(feed=self.get_object(), user=person(request)))
 
@@ -259,7 +259,7 @@ class FeedView(OwnedView):
         return Response({"t": rows.t, "entities": rows.entities})
 
     @extend_schema(
-        summary="Where entities were",
+        summary="Tracks of entities",
         parameters=[
             parameter("entity", many=True, required=True),
             parameter("from", OpenApiTypes.INT64),
@@ -278,8 +278,8 @@ class FeedView(OwnedView):
         return Response({"complete": rows.complete, "tracks": rows.tracks})
 
     @extend_schema(
-        summary="Where everything was during a span, thinned out: what the live page plays back",
-        description="A little-endian uint32 (the length of the header), a JSON header {from, to, begin, entities, count} padded with blanks "
+        summary="Positions of all entities during a span, sampled: for playback on the live page",
+        description="A little-endian uint32 (the length of the header), a JSON header {from, to, begin, entities, count} padded with spaces "
         "so that the columns begin at a multiple of 8, then count float64 of t, of x and of y, and count int32 of entity "
         "(a position in the header's list).",
         parameters=[
@@ -298,7 +298,7 @@ class FeedView(OwnedView):
         return HttpResponse(movements.to_bytes(), content_type="application/octet-stream")
 
     @extend_schema(
-        summary="Ids of entities seen lately",
+        summary="Ids of recently seen entities",
         parameters=[parameter("search")],
         responses=inline_serializer("Entities", {"entities": serializers.ListField(child=serializers.CharField())}),
     )
@@ -306,9 +306,9 @@ class FeedView(OwnedView):
         return Response({"entities": recent.entities(self.get_object(), request.query_params.get("search", ""))})
 
     @extend_schema(
-        summary="What an entity reported last",
-        description="Its newest row at or before `t` and the one before that at another time; null where there is none near.",
-        parameters=[parameter("id", required=True), parameter("t", OpenApiTypes.INT64, description="Now when absent.")],
+        summary="An entity's last report",
+        description="Its newest row at or before `t` and the one before that at another time; null if there is none near.",
+        parameters=[parameter("id", required=True), parameter("t", OpenApiTypes.INT64, description="Default: now.")],
         responses={200: schema_of(recent.LastRows)},
     )
     def entity(self, request: Request, name: str) -> Response:
@@ -316,8 +316,8 @@ class FeedView(OwnedView):
         return Response(recent.entity_at(feed, parameters.get("id", ""), whole(parameters.get("t"), "t")))
 
     @extend_schema(
-        summary="How far the processing of the feed was, every ten seconds",
-        parameters=[parameter("minutes", OpenApiTypes.INT, description="30 when absent; a day is kept.")],
+        summary="The progress of the feed's processing, every ten seconds",
+        parameters=[parameter("minutes", OpenApiTypes.INT, description="Default 30; a day is stored.")],
         responses={200: schema_of(Measures)},
     )
     def measures(self, request: Request, name: str) -> Response:
@@ -325,7 +325,7 @@ class FeedView(OwnedView):
         return Response(feed_measures(feed=self.get_object(), minutes=min(max(minutes, 1), 1440)))
 
     @extend_schema(
-        summary="How the newest values of an attribute are spread",
+        summary="The distribution of the newest values of an attribute",
         parameters=[parameter("column", required=True), parameter("bins", OpenApiTypes.INT)],
         responses={200: schema_of(recent.NumberHistogram | recent.ValueHistogram)},
     )
@@ -351,7 +351,7 @@ class FeedView(OwnedView):
 
     @extend_schema(
         summary="Correct refused rows and send them again: one, or all by a rule",
-        description="`sent` rows are in the log, `late` of them too late to count; `wrong` stay, the first with `problems`; `left` wait still.",
+        description="`sent` rows are in the log, `late` of them too late to count; `wrong` stay, the first with `problems`; `left` still wait.",
         request=CorrectionSerializer,
         responses={200: schema_of(corrections.Corrected)},
     )

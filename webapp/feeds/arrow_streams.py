@@ -29,7 +29,7 @@ class StreamRefused(ValueError):
 
 
 class StreamTooLarge(ValueError):
-    """The stream would unpack to more than it may."""
+    """The decompressed stream would exceed a limit."""
 
 
 @dataclass(frozen=True)
@@ -170,8 +170,8 @@ def _shared_bytes(array: pa.Array) -> int:
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column with a separate value for each row: not every function takes
-    dictionaries, runs and views."""
+    """The column with a separate value for each row: not every function supports dictionaries, runs
+    and views."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     elif pa.types.is_run_end_encoded(column.type):

@@ -61,7 +61,7 @@ def inflate(body: bytes, encoding: str, limit: int = INFLATED_BYTES) -> bytes:
     if encoding in ("", "identity"):
         return body
     if encoding not in ("gzip", "x-gzip"):
-        raise Unsupported(Message("The content encoding {encoding} is not read; send gzip or none.", encoding=repr(encoding[:40])))
+        raise Unsupported(Message("The content encoding {encoding} is not supported; send gzip or none.", encoding=repr(encoding[:40])))
     parts: list[bytes] = []
     left, size = body, 0
     while left:
@@ -93,7 +93,11 @@ def read_body(body: bytes, content_type: str, feed: Feed) -> CheckedChunk:
     if kind not in TEXTS:
         raise Unsupported(
             Message(
-                "The content type {kind} is not read; send {ndjson}, {csv} or {arrow}.", kind=repr(kind[:80]), ndjson=NDJSON, csv=CSV, arrow=ARROW
+                "The content type {kind} is not supported; send {ndjson}, {csv} or {arrow}.",
+                kind=repr(kind[:80]),
+                ndjson=NDJSON,
+                csv=CSV,
+                arrow=ARROW,
             )
         )
     _count_text(body)

@@ -1,5 +1,5 @@
-"""A program that sends rows to a feed over HTTP, like any outside source: needs an address
-and a token, no database."""
+"""A program that sends rows to a feed over HTTP, like any outside source: it needs an address and a
+token, but no database."""
 
 from __future__ import annotations
 
@@ -50,12 +50,13 @@ class IngestClient:
         """The server's receipt for `rows`, once they are safely stored: attempts are repeated
         under one idempotency key.
 
-        Raises Rejected, or ConnectionError when the server stays away for longer than its timeout.
+        Raises Rejected, or ConnectionError when the server is unavailable for longer than the
+        timeout.
         """
         return self.send_bytes(feed, arrow_stream(rows), ARROW, key=key)
 
     def send_bytes(self, feed: str, body: bytes, content_type: str, *, key: str | None = None) -> dict[str, Any]:
-        """As `send`, for a body in any of the forms that ingest understands."""
+        """Like `send`, for a body in any form that ingest accepts."""
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": content_type, "Idempotency-Key": key or uuid.uuid4().hex}
         path = f"{self._base}/api/v1/feeds/{quote(feed, safe='')}/events"
         give_up, pause = time.monotonic() + self.timeout_s, 0.2

@@ -64,7 +64,7 @@ def seconds(row: Row, feed: EngineFeed) -> Row:
 
 
 def swapped(row: Row, feed: EngineFeed) -> Row:
-    """x and y exchanged, as where latitude comes first."""
+    """x and y exchanged, for example because latitude comes first."""
     return {**row, "x": row.get("y"), "y": row.get("x")}
 
 

@@ -1,5 +1,5 @@
-"""Tokens of the programs that run beside the server on this machine, kept in files
-only their user can read."""
+"""Tokens of programs that run on the server's machine, kept in files that only their user can
+read."""
 
 from __future__ import annotations
 

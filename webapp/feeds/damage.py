@@ -42,15 +42,15 @@ def damage_isolated(feed: Feed) -> Iterator[None]:
 
 
 class RowsLost(RuntimeError):
-    """A store has lost rows; the text says what to do."""
+    """A store has lost rows; the text describes what to do."""
 
 
 def feed_repair(*, feed: Feed, give_up: bool = False) -> list[Repaired]:
-    """Repairs the feed's log and lets the feed continue; returns what was done, file by file. Rows
-    that are lost unprocessed are counted.
+    """Repairs the feed's log and resumes the feed; returns the result for each file. Rows that are
+    lost unprocessed are counted.
 
-    Files of a store may have copies there: what they held is given up only with
-    `give_up`, else raises RowsLost.
+    Files of a store may have copies there: their rows are given up only with `give_up`, else raises
+    RowsLost.
     """
     counter = IngestCounter.objects.get_or_create(feed=feed)[0]
     status = feed_status(feed_id=feed.pk)
@@ -92,7 +92,7 @@ def _verified(log: SharedLog) -> list[Repaired]:
 
 
 def sentence_of(one: Repaired) -> Message:
-    """What was done, in a sentence."""
+    """A sentence about the repair."""
     rows = Message("rows {first} to {last}: {kept} kept", first=one.first_seq, last=one.next_seq - 1, kept=one.kept)
     if not one.lost:
         return Message("{file} was repaired ({reason}): {rows}, none lost.", file=one.file, reason=one.reason, rows=rows)

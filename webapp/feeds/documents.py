@@ -25,8 +25,8 @@ def checked_region(document: Any, feed: Feed, pointer: str) -> tuple[Any, Box]:
 
 
 def read_schema(document: Mapping[str, Any]) -> tuple[EngineFeed | None, list[Fault]]:
-    """The engine's feed of a document that may have keys beside the schema's, and all that is wrong
-    with schema, view and plan."""
+    """The engine's feed of a document that may have further keys than the schema's, and all faults
+    of schema, view and plan."""
     faults = [*_view_faults(document.get("view")), *_plan_faults(document.get("plan_bounds"), document.get("crs"))]
     try:
         schema = EngineFeed.from_json({name: document[name] for name in KEYS if name in document})
@@ -62,7 +62,7 @@ def _plan_faults(bounds: Any, crs: Any) -> list[Fault]:
         or bounds[1] >= bounds[3]
     ):
         return [Fault("/plan_bounds", Message("x0, y0, x1, y1 with x0 < x1 and y0 < y1."))]
-    return [] if crs == "planar" else [Fault("/plan_bounds", Message("Only a planar feed lies on a plan."))]
+    return [] if crs == "planar" else [Fault("/plan_bounds", Message("Only planar feeds have a plan."))]
 
 
 def _is_number(value: Any) -> bool:

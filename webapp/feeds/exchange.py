@@ -25,8 +25,8 @@ from webapp.config.tables import harmless
 from webapp.feeds.region_files import FILE_BYTES, Feature
 
 SECONDS = 10.0
-"""For reading a file; one of the greatest size and the most corners takes an eighth of it on a
-machine that does nothing else."""
+"""For reading a file; one of the greatest size and the most corners takes an eighth of it on an
+idle machine."""
 MEMORY_BYTES = 1 << 30
 CIRCLE_CORNERS = 96
 WGS84 = Geod(ellps="WGS84")
@@ -77,15 +77,15 @@ class Exported:
 
 
 def write_features(regions: Sequence[Exported], kind: str, *, geographic: bool) -> bytes:
-    """A file of the regions in one of MEDIA's formats. Circles become polygons;
-    GeoJSON keeps them beside.
+    """A file of the regions in one of MEDIA's formats. Circles become polygons; GeoJSON also keeps
+    the circle.
 
     Raises Refused for an unknown format, and for KML of a plane that is not the earth.
     """
     if kind not in MEDIA:
         raise refuse("/format", Message("One of {known}.", known=", ".join(MEDIA)))
     if kind == "kml" and not geographic:
-        raise refuse("/format", Message("KML is for places on the earth; this feed is a plane."))
+        raise refuse("/format", Message("KML needs positions on the earth; this feed is on a plane."))
     if kind == "geojson":
         return _to_geojson(regions, geographic)
     if kind == "csv":

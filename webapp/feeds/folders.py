@@ -1,10 +1,10 @@
-"""Files in `var/inbox/<feed>/`: each row of each file once, whenever this process dies.
+"""Reads files in `var/inbox/<feed>/`: each row of each file once, even if this process dies.
 
 Files are to be renamed into the folder when they are complete. One that someone still has open
-for writing, or that has just changed, is left alone; so are hidden ones and `*.part`, `*.tmp`.
-When all of a file is in the log it is moved to `done/`; one that cannot be read goes to
-`failed/`, with the reason in a file beside it and among the feed's events: what could be read
-before the fault stays in the log.
+for writing, or that has just changed, is not read; hidden ones and `*.part`, `*.tmp` are not read
+either. When all of a file is in the log it is moved to `done/`; one that cannot be read goes to
+`failed/`, with the reason in a file next to it and among the feed's events: rows that were read
+before the fault stay in the log.
 
 A file is sent in chunks, each under an idempotency key made of the file's
 identity and the chunk's number.
@@ -53,7 +53,7 @@ class Inbox:
     quiet_s: float = QUIET_S
     _work: Iterator[None] | None = field(default=None, init=False)
     _unclaimed: set[str] = field(default_factory=set, init=False)
-    """What was reported already, because no feed takes it."""
+    """Files that no feed takes and that have been reported."""
 
     def scan(self, feeds: Sequence[Feed], budget_s: float = BUDGET_S) -> None:
         """Takes files, oldest first, for about `budget_s`. Raises OSError and database errors: the
@@ -100,8 +100,8 @@ class Inbox:
         name = printable(path.name)
         try:
             for number, piece in enumerate(read_file(path, schema, self.chunk_rows)):
-                # The digest is the identity: the time that decides about the future may differ
-                # when a chunk is repeated.
+                # The digest is the identity: the time to which `ahead` is relative may differ when
+                # a chunk is repeated.
                 delivery = Delivery(piece.rows, piece.dead(), f"file:{name}", f"file-{identity}-{number}", identity)
                 ingest(feed, delivery)
                 failpoint("folder.after_chunk")
@@ -119,7 +119,7 @@ class Inbox:
 
 
 def waiting(folder: Path) -> list[Path]:
-    """The files that were put into `folder`."""
+    """The files in `folder`."""
     return [path for path in folder.iterdir() if path.is_file() and not path.name.startswith(".") and path.suffix not in IGNORED_SUFFIXES]
 
 
@@ -163,7 +163,7 @@ def printable(name: str) -> str:
 
 
 def move(path: Path, where: str, identity: str) -> Path:
-    """Moves it into the folder `where` beside it, and returns where it is now; a file of the same
+    """Moves it into the neighbouring folder `where`, and returns its new path; a file of the same
     name there is not overwritten."""
     folder = path.parent / where
     folder.mkdir(exist_ok=True)
@@ -175,8 +175,8 @@ def move(path: Path, where: str, identity: str) -> Path:
 
 
 def read_file(path: Path, feed: EngineFeed, rows: int) -> Iterator[CheckedChunk]:
-    """The file's rows, checked, in pieces that are the same each time. Raises
-    Unreadable for what it cannot read."""
+    """The file's rows, checked, in pieces that are the same each time. Raises Unreadable for a file
+    that it cannot read."""
     if format_of(path) == PARQUET and path.suffix.lower() in COMPRESSIONS:
         # It would have to be unpacked into memory as a whole.
         raise UnreadableFile(Message("Parquet is compressed in itself: unpack the file."))
@@ -185,6 +185,6 @@ def read_file(path: Path, feed: EngineFeed, rows: int) -> Iterator[CheckedChunk]
     except (UnreadableFile, OSError):
         raise
     except Exception as error:
-        # A fault of the reader: the files behind this one would wait for ever.
+        # A fault of the reader: the files after this one would wait forever.
         log.exception("%s", path)
         raise UnreadableFile(Message("Reading the file failed: {error}", error=f"{type(error).__name__}: {error}"[:300])) from error

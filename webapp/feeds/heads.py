@@ -1,4 +1,4 @@
-"""How far jobs have processed feeds, and which job a feed belongs to."""
+"""The progress of jobs on feeds, and which job a feed belongs to."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def feed_heads_ensure() -> None:
 
 @transaction.atomic
 def feed_place(*, feed: Feed, job: Job) -> None:
-    """Moves the feed to another job, which continues where the former one was. Raises
-    Refused for another team's job.
+    """Moves the feed to another job, which continues where the previous one stopped. Raises Refused
+    for another team's job.
 
     Without an epoch the head belongs to no start: the former job writes nothing more, and the next
     generation of the checkpoint is its own.
@@ -48,8 +48,8 @@ def feed_place(*, feed: Feed, job: Job) -> None:
 
 
 def feed_reopen(*, feed: Feed, why: Message) -> None:
-    """Makes the feed's job continue with the feed as it is now. Call it in the
-    transaction that changes the feed.
+    """Makes the feed's job continue with the feed's present settings. Call it in the transaction
+    that changes the feed.
 
     Without an epoch the head takes nothing more from the running start: no batch that was evaluated
     under the former feed is stored after this.
@@ -73,10 +73,9 @@ def feed_event_add(feed: Feed, kind: JobEvent.Kind | str, text: Message) -> None
 
 
 class FeedStatus(TypedDict):
-    """How far a feed is processed; `job`: the state of its job; `rate`: rows a second;
-    `catching_up`: `{"queries", "done", "to"}`, or empty; `stalled_at`: since when rows wait
-    and nothing is processed; `failing_connectors`: the names of those that keep failing
-    or do not run.
+    """The progress of a feed; `job`: the state of its job; `rate`: rows a second; `catching_up`:
+    `{"queries", "done", "to"}`, or empty; `stalled_at`: since when rows wait and nothing is
+    processed; `failing_connectors`: the names of those that keep failing or do not run.
     """
 
     watermark: int | None
@@ -121,7 +120,7 @@ def feed_statuses() -> dict[int, FeedStatus]:
 
 
 def _heads() -> QuerySet[Any]:
-    """The heads, with what `_status` reads."""
+    """The heads, with the relations that `_status` reads."""
     failing = Connector.objects.failing().filter(feed=OuterRef("feed")).order_by("name").values("name")
     return FeedHead.objects.select_related("job").annotate(failing_connectors=ArraySubquery(failing))
 
@@ -165,7 +164,7 @@ def _status(head: Any) -> FeedStatus:
 
 
 def may_operate(job: Job, *, user: User) -> bool:
-    """Whether the user may start and stop the job: users who may change all of its feeds, since
+    """Whether the user may start and stop the job: users who may change all of its feeds, because
     stopping it stops each of them.
 
     A team's job without feeds is for the team's operators, the default one for superusers.

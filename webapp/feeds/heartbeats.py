@@ -1,4 +1,4 @@
-"""Keeps the clock of wall-clock feeds moving when all their sources are silent."""
+"""Advances the clock of wall-clock feeds when all their sources are silent."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _Silence:
 
 
 class Heartbeats:
-    """Looks at wall-clock feeds and keeps their clocks going."""
+    """Advances the clocks of wall-clock feeds."""
 
     def __init__(self) -> None:
         self._silences: dict[int, _Silence] = {}
@@ -49,8 +49,7 @@ class Heartbeats:
             return False
         row = pa.Table.from_pylist([{EVENT: HEARTBEAT, ENTITY: HEARTBEAT, TIME: t}], schema=row_schema(feed.engine_feed()))
         appended = log.append(row, note={"source": "heartbeat"})
-        # Rows may have arrived between the look and the append: only an
-        # undisturbed silence continues.
+        # Rows may have arrived between the check and the append: then no heartbeat is needed.
         if appended.first_seq == next_seq:
             silence.next_seq, silence.since_ms, silence.sent = appended.last_seq + 1, now_ms, silence.sent + 1
         return True

@@ -18,14 +18,14 @@ from webapp.feeds.models import Feed
 from webapp.feeds.recent import acceptance, accepted, log_of
 
 GONE_PERIODS = 48
-"""After this many usual intervals without a report an entity has stale from the map, as in the
+"""After this many usual intervals without a report an entity is stale and not on the map, as in the
 front end (data/silence.ts)."""
 BEFORE_ROWS = 200_000
 """Rows before the span that are searched for earlier samples of entities on
 the map at its beginning."""
 BEFORE_STEP = 65_536
-"""At least this many are always read: they show how often entities report, and give more than one
-position of those that report rarely."""
+"""At least this many are always read: they show how often entities report, and have several
+positions of those that report rarely."""
 BEFORE_SAMPLES = 4
 """At most this many samples per entity before the span: its position, its course,
 and how often it reports."""
@@ -138,8 +138,8 @@ def reports(feed: Feed, from_t: int, to_t: int) -> tuple[pa.Table, int]:
 
 
 def _reached(rows: pa.Table, from_t: int, lateness: int) -> int:
-    """Up to when the rows are whole: what comes after them may still hold rows
-    of up to `lateness` before."""
+    """Up to when the rows are complete: later ones may still include rows of up to `lateness`
+    before."""
     return max(from_t + 1, watermark_at(int(pc.max(rows.column("t")).as_py()), lateness))
 
 

@@ -1,9 +1,9 @@
 """Rows into a feed's log, exactly once, with every row accounted for.
 
-The log is the truth. Each of its segments remembers the appends it was made of (key, counts, dead
-letters), and `settle` carries them over into PostgreSQL, in order, in the transaction that also
-moves `IngestCounter.log_seq`: whatever dies between the append and that transaction, the next
-request or the ingest process settles it. A request's own answer is read from what was settled.
+The log is the source of truth. Each of its segments records the appends in it (key, counts, dead
+letters), and `settle` copies them into PostgreSQL, in order, in the transaction that also moves
+`IngestCounter.log_seq`: if a process dies between the append and that transaction, the next request
+or the ingest process settles it. A request's own answer is read from the settled records.
 
 A repeated key is found in PostgreSQL when it was settled before this request began, and in
 the log behind `log_seq` otherwise: there `EventLog.append` looks under its lock, so two
@@ -78,12 +78,12 @@ class Receipt:
 
 
 def ingest(feed: Feed, delivery: Delivery) -> Receipt:
-    """Appends the delivery's rows and keeps its dead letters; all of it is
-    durable when this returns.
+    """Appends the delivery's rows and stores its dead letters; all of it is durable when this
+    returns.
 
     A delivery with the key of an earlier one gets that one's receipt and changes nothing. Raises
-    KeyReused, and OSError or a database error when a disk or PostgreSQL is away: then it may have
-    been stored or not, and the same key shows which.
+    KeyReused, and OSError or a database error when a disk or PostgreSQL is unavailable: then it may
+    or may not have been stored, which a repetition with the same key shows.
     """
     since = settle(feed)
     known = _receipt_of(feed, delivery)
@@ -215,7 +215,7 @@ def _receipt_of(feed: Feed, delivery: Delivery) -> Receipt | None:
 
 
 def _note(delivery: Delivery) -> dict[str, Any]:
-    """The record of a delivery that the log keeps beside its rows."""
+    """The record of a delivery that the log stores with its rows."""
     letters = [_letter_of(letter) for letter in delivery.dead[:KEPT]]
     more = Counter(str(letter.reason) for letter in delivery.dead[KEPT:])
     letters += [
@@ -238,7 +238,7 @@ def shown(dead: Sequence[events.DeadLetter]) -> list[dict[str, Any]]:
 
 
 def _letter_of(letter: events.DeadLetter) -> dict[str, Any]:
-    """A dead letter as JSON, its parts no longer than they are worth."""
+    """A dead letter as JSON, with long values shortened."""
     row = None if letter.row is None else _as_json(letter.row)
     if len(json.dumps(row)) > ROW_CHARACTERS:
         row = {"too long": json.dumps(row)[:ROW_CHARACTERS]}

@@ -67,7 +67,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Posted:
-    """A request as far as ingest needs it; it outlives the request's own thread."""
+    """The parts of a request that ingest needs; they outlive the request's own thread."""
 
     content_type: str
     encoding: str
@@ -79,7 +79,7 @@ class EventsView(APIView):
     """Takes rows into a feed's log."""
 
     # Tokens are looked up by the pool's threads; there is no session here, so no CSRF either. No
-    # throttle: it would need Redis, and the bound on waiting requests does its work.
+    # throttle: it would need Redis, and the limit on waiting requests has the same effect.
     authentication_classes = ()
     permission_classes = ()
     throttle_classes = ()
@@ -92,7 +92,7 @@ class EventsView(APIView):
             "feed. 202 means that the good rows are on disk; refused rows are kept as dead letters with their reason."
         ),
         parameters=[
-            OpenApiParameter("Idempotency-Key", str, OpenApiParameter.HEADER, description="A request repeated under its key appends nothing."),
+            OpenApiParameter("Idempotency-Key", str, OpenApiParameter.HEADER, description="A request that is repeated with its key appends nothing."),
         ],
         request={NDJSON: OpenApiTypes.STR, CSV: OpenApiTypes.STR, ARROW: OpenApiTypes.BINARY},
         responses={
@@ -149,7 +149,7 @@ def too_large() -> Refused:
 
 def in_pool(work: Callable[[], T]) -> T:
     """The result of `work`, done by a thread with a lasting database connection. Raises Refused
-    when too many wait or something is away."""
+    when too many wait or a service is unavailable."""
     if _pool._work_queue.qsize() > WAITING:
         raise away("Too many requests wait.")
     if hangs():
@@ -186,7 +186,7 @@ class Sender:
 
 
 def permit(authorization: str, name: str) -> Sender:
-    """Who may send to the feed now: decided before anything of the body is read. Raises Refused."""
+    """Checks who may send to the feed, before the body is read. Raises Refused."""
     word, _, text = authorization.partition(" ")
     token = token_authenticate(text.strip()) if word.lower() == "bearer" else None
     if token is None:

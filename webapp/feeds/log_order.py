@@ -92,7 +92,8 @@ class DatabaseSegmentOrder:
 
     def replace(self, parts: Sequence[str], by: Sequence[OrderedSegment]) -> bool:
         with self._locked() as head:
-            # A restart of the statement behind the lock sees what its last holder did.
+            # When the statement restarts after waiting for the lock, it sees the changes of the
+            # last holder.
             gone = self._segments.filter(file__in=parts)
             if gone.count() != len(parts):
                 return False
@@ -144,7 +145,7 @@ def _end(head: LogHead) -> LogEnd:
 
 class Notices:
     """Listens to PostgreSQL for logs that have grown, in a thread with its own connection. Until it
-    listens, any log may have grown."""
+    listens, every log counts as grown."""
 
     def __init__(self) -> None:
         self._grown: dict[str, int] = {}

@@ -42,7 +42,7 @@ def _event_log(store: str, root: Path, feed_name: str, pid: int) -> EventLog:
 
 
 def states_of(feed_name: str) -> Files:
-    """Where the snapshots of a feed's states are: beside its log if that is on shared storage."""
+    """Where the snapshots of a feed's states are: next to its log if that is on shared storage."""
     root = files_of(settings.VEDETTE_LOG_STORE if is_shared() else settings.CHECKPOINT_ROOT)
     return root.within(f"{feed_name}/{STATE}")
 
@@ -74,7 +74,7 @@ def states_copy(snapshots: Mapping[str, str], target: Path) -> bool:
 
 
 def listen() -> None:
-    """From now on this process hears when a log on shared storage grows."""
+    """From now on this process is notified when a log on shared storage grows."""
     if is_shared():
         NOTICES.start()
 
@@ -113,7 +113,7 @@ def logs_copy(target: Path) -> None:
 
 def log_move(feed: Feed) -> int:
     """Copies the log of a feed and its states from their folders into the store; how many rows.
-    Nothing may run meanwhile.
+    No other process may run meanwhile.
 
     Raises ValueError, LogDamaged, OSError.
     """

@@ -20,8 +20,8 @@ DELETED_AT_ONCE = 10_000
 def feed_maintain(*, feed: Feed) -> None:
     """One round for one feed; cheap when there is nothing to do.
 
-    Retention counts back from the log's newest row and not from today: an old recording is
-    as recent as its last row.
+    Retention counts back from the log's newest row, not from today, so that old recordings are
+    kept.
     """
     with damage_isolated(feed):
         _settle_and_compact(feed)
@@ -31,8 +31,8 @@ def feed_maintain(*, feed: Feed) -> None:
 def _settle_and_compact(feed: Feed) -> None:
     settled = settle(feed)
     log = event_log(feed.name)
-    # Rows whose answers are stored are read again only by readers that find them in
-    # the larger files as well.
+    # Rows whose answers are stored are read again only by readers that also find them in the larger
+    # files.
     up_to = min(settled - 1, feed_position(feed_id=feed.pk))
     if up_to >= 0:
         log.compact(up_to)

@@ -103,7 +103,7 @@ class Region(Owned):
 
 
 class UploadState(models.TextChoices):
-    """Where an uploaded file is on its way into a feed."""
+    """The state of an uploaded file."""
 
     UPLOADING = "uploading"
     READY = "ready"
@@ -118,9 +118,9 @@ class UploadState(models.TextChoices):
 class Upload(Owned):
     """An uploaded file that becomes a feed, and its progress.
 
-    The file lies in `<var>/uploads/<id>/`; its size there is how much of it has come. Rows before
-    `position` are in the feed's log, those up to `sending` were being appended: under the same
-    idempotency key they are appended again, once (`uploads/loading.py`).
+    The file is in `<var>/uploads/<id>/`; its size there is the number of bytes received. Rows
+    before `position` are in the feed's log, those up to `sending` were being appended: under the
+    same idempotency key they are appended again, once (`uploads/loading.py`).
     """
 
     edit_role = Role.OPERATOR
@@ -185,9 +185,9 @@ class Connector(models.Model):
     """A stream from outside that runs into a feed (decision 29), or answers of its queries
     that go out (decision 35).
 
-    `offset` and the counters are those of what is in the log, or at the other side.
-    `revision` counts changes of the settings: deliveries from before a change do not
-    move the new stream's offset.
+    `offset` and the counters are those of messages in the log, or accepted by the other side.
+    `revision` counts changes of the settings: deliveries from before a change do not move the new
+    stream's offset.
     """
 
     feed = models.ForeignKey(Feed, models.CASCADE, related_name="connectors")
@@ -234,7 +234,7 @@ class Connector(models.Model):
 
 
 class IngestCounter(models.Model):
-    """How many rows ingest has answered for: `received` (into the log or dead) and `dead` of them.
+    """How many rows ingest has accounted for: `received` (into the log or dead) and `dead` of them.
 
     `log_seq` is the position of the feed's log up to which its rows, dead letters and
     receipts are counted here.
@@ -288,7 +288,7 @@ class LogDamage(models.Model):
 
     @property
     def sentence(self) -> Message:
-        """What users read about it."""
+        """The description for users."""
         reason, feed = untranslated(self.reason), self.feed.name
         if not self.file:
             return Message(

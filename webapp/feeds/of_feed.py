@@ -1,4 +1,4 @@
-"""What the APIs of things inside a feed share: regions and queries."""
+"""The common base of the APIs of objects of a feed: regions and queries."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class FeedNameField(serializers.SlugRelatedField[Feed]):
         super().fail(key, **values)
 
     def to_internal_value(self, data: Any) -> Any:
-        """The feed; of a list of things it is looked up once."""
+        """The feed; for a list of objects it is looked up once."""
         context: Any = self.context
         known = context.setdefault("feeds_by_name", {})
         if not isinstance(data, str):
@@ -71,7 +71,7 @@ class OfFeedView(OwnedView):
         return Response(self.get_serializer(self.get_object()).data)
 
     def changes(self, thing: Any, request: Request, *, moved: Message) -> dict[str, Any]:
-        """What a valid request changes of `thing`, and `seen_at`: the change that the client saw
+        """The changes of a valid request to `thing`, and `seen_at`: the change that the client saw
         last, if the request has it.
 
         Raises ValidationError, with `moved` when it names another feed.

@@ -38,7 +38,7 @@ def connector_reached(feed: Feed, note: Mapping[str, Any], rows: int) -> None:
 
 
 def connector_sent(connector: Connector, offset: Mapping[str, Any], records: int) -> None:
-    """Stores what the other side has acknowledged. Deliveries from before a change of
+    """Stores the offset that the other side has acknowledged. Deliveries from before a change of
     the settings do not count."""
     connectors = Connector.objects.filter(pk=connector.pk, revision=connector.revision)
     connectors.update(offset=offset, messages=F("messages") + records)

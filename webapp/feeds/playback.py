@@ -30,7 +30,7 @@ from webapp.feeds.client import IngestClient
 
 CHUNK_ROWS = 5_000
 LOST_ROWS = 100
-"""A chunk of this many rows that is lost as a whole is no coincidence."""
+"""If a whole chunk of this many rows is lost, there is a systematic cause."""
 CHUNK_S = 0.25
 """Rows that are due within this time are sent together."""
 
@@ -85,7 +85,7 @@ class Progress:
 
     @classmethod
     def resumed(cls, path: Path) -> Progress:
-        """The progress noted in `path`, a new run without it."""
+        """The progress stored in `path`; a new run without it."""
         try:
             noted = json.loads(path.read_text())
             return cls(**{**noted, "move": Move(**noted["move"])})
@@ -144,8 +144,8 @@ class Player:
     """Sends a recording. `rate` is how many times faster than life; null: as
     fast as the server takes it.
 
-    `check` looks at the first rows as they will be sent, before any is: it raises
-    for a run that cannot work.
+    `check` gets the first rows in the form in which they will be sent, before any is sent: it
+    raises for a run that cannot work.
     """
 
     client: IngestClient

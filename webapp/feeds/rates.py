@@ -2,8 +2,8 @@
 hold while Redis is away.
 
 A request is admitted while its buckets are not empty, and its rows are subtracted when they have
-been counted: a large request may overdraw a bucket, and what follows waits for it. Several web
-processes count each for itself.
+been counted: a large request may overdraw a bucket, and what follows waits for it. Each web process
+counts separately.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ PERIODS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 @dataclass(frozen=True)
 class Limit:
-    """The limit of one counter: `rate` per second of what `what` says, for those who share
-    `key`."""
+    """The limit of one counter: `rate` per second of the units named by `what`, for all callers
+    with the same `key`."""
 
     key: tuple[str, int]
     what: str
@@ -41,8 +41,7 @@ class Limit:
 
 
 class Buckets:
-    """Levels by key; the one not used for longest is forgotten first. Safe to
-    be used by several threads."""
+    """Levels by key; the least recently used one is dropped first. Thread-safe."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -56,7 +55,7 @@ class Buckets:
         return 0.0 if level > 0 else max(0.001, -level / limit.rate) if limit.rate else NEVER_S
 
     def take(self, limit: Limit, amount: int) -> None:
-        """Takes `amount`, even more than there is."""
+        """Takes `amount`, even more than is available."""
         with self._lock:
             self._levels[limit.key] = (self._level(limit) - amount, self._clock())
             self._levels.move_to_end(limit.key)

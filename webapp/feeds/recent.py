@@ -1,5 +1,5 @@
-"""The newest rows of a feed's log: positions, tracks, entities, values. Bounded work,
-whatever the feed's size."""
+"""The newest rows of a feed's log: positions, tracks, entities, values. The work is bounded,
+independent of the feed's size."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def tracks(feed: Feed, entities: Sequence[str], from_t: int | None = None, to_t:
 
 class LastRows(TypedDict):
     """An entity's newest row and the newest at an earlier time, each with the feed's columns;
-    null: there is none near."""
+    null: there is none in the period that is read."""
 
     last: dict[str, Any] | None
     before: dict[str, Any] | None
@@ -159,7 +159,7 @@ class LastRows(TypedDict):
 def entity_at(feed: Feed, entity: str, t: int | None) -> LastRows:
     """The entity's newest row at or before `t` (null: of all) and the one before.
 
-    Of each instant the row that came last. Looks as far back as a track does without a beginning.
+    Of each instant the row that came last. Looks as far back as a track without a given beginning.
     """
     log = log_of(feed)
     _, newest = log.end
@@ -190,7 +190,7 @@ class _Counted(TypedDict):
 
 
 class NumberHistogram(_Counted):
-    """How the newest numbers of a column are spread: `counts` between `edges`."""
+    """The distribution of a column's newest numbers: `counts` between `edges`."""
 
     min: float | None
     max: float | None
@@ -205,8 +205,8 @@ class ValueHistogram(_Counted):
 
 
 def histogram(feed: Feed, column: str, bins: int) -> NumberHistogram | ValueHistogram:
-    """How the newest values of an attribute are spread: bins of equal width for numbers, the
-    most frequent for others."""
+    """The distribution of an attribute's newest values: bins of equal width for numbers, the most
+    frequent for others."""
     rows = newest_rows(feed, VALUE_ROWS, [column])
     values = rows.column(column).combine_chunks() if column in rows.column_names else pa.nulls(rows.num_rows)
     head: _Counted = {"column": column, "rows": len(values), "nulls": values.null_count}
@@ -219,7 +219,7 @@ def histogram(feed: Feed, column: str, bins: int) -> NumberHistogram | ValueHist
 
 
 def _bins(numbers: Any, bins: int) -> tuple[float | None, float | None, list[float], list[int]]:
-    """Least and greatest value, edges, counts; without a finite number nulls and nothing."""
+    """Least and greatest value, edges, counts; without a finite number nulls and empty lists."""
     finite = numbers[np.isfinite(numbers)]
     if not len(finite):
         return None, None, [], []

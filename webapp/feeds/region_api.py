@@ -71,7 +71,7 @@ class ImportSerializer(KnownKeys):
 
 
 class BulkRegionsSerializer(KnownKeys):
-    """One thing done to many regions."""
+    """One action on many regions."""
 
     ids = BoundedListField(child=serializers.IntegerField(), allow_empty=False, max_length=5000)
     action = OneOf(["delete", "tag", "untag"])
@@ -154,7 +154,7 @@ class RegionView(OfFeedView):
 
     def partial_update(self, request: Request, pk: int) -> Response:
         region = self.get_editable()
-        changes = self.changes(region, request, moved=Message("A region stays in its feed: make a new one there."))
+        changes = self.changes(region, request, moved=Message("A region cannot move to another feed: create a new one there."))
         return Response(self.represent(region_update(region=region, user=person(request), **changes)))
 
     @extend_schema(responses={204: None})
@@ -163,7 +163,7 @@ class RegionView(OfFeedView):
         return Response(status=204)
 
     @extend_schema(
-        summary="Regions from a file: GeoJSON, KML, KMZ, GPX, Shapefile (zip), GeoPackage or CSV with WKT",
+        summary="Import regions from a file: GeoJSON, KML, KMZ, GPX, Shapefile (zip), GeoPackage or CSV with WKT",
         request={"multipart/form-data": ImportSerializer},
         responses={200: schema_of(ImportedRegions), 201: schema_of(ImportedRegions), 400: schema_of(ImportedRegions | FaultsBody)},
     )
@@ -187,7 +187,7 @@ class RegionView(OfFeedView):
         return Response(_import_answer(imported, stored), status=201 if stored else 400 if imported.refused and not data["dry_run"] else 200)
 
     @extend_schema(
-        summary="Regions as a file",
+        summary="Export regions as a file",
         filters=True,
         parameters=[
             parameter("feed", required=True),
@@ -239,7 +239,7 @@ def _import_answer(imported: services.Imported, stored: bool) -> ImportedRegions
     created = [_imported_row(one, stored) for one in imported.regions]
     answer: ImportedRegions = {"created": created, "refused": refused}
     if all_faults:
-        # The one shape of refusals, for those who look only at that.
+        # The common form of refusals, for clients that read only that.
         answer["faults"] = all_faults
     return answer
 

@@ -1,9 +1,9 @@
 """The regions in a file of a user: GeoJSON, KML, KMZ, GPX, a Shapefile in a zip, GeoPackage,
 CSV with a column of WKT.
 
-This is read in a caged process (`webapp/cage/child.py`), in memory, by readers that do nothing but
-read: no library here knows other formats, follows references, or runs what a file brings along. The
-kind of a file is taken from its content.
+This is read in a caged process (`webapp/cage/child.py`), in memory, by readers of these formats
+only: no library here knows other formats, follows references, or executes parts of a file. The
+format of a file is detected from its content.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ FEATURES = 5_000
 CORNERS = 300_000
 """Of all regions of a file together."""
 DEFUSED = re.compile(r"^'(?=[=+\-@\t\r])")
-"""What our own CSV files have before a text that a spreadsheet would take for a formula."""
+"""The prefix in our own CSV files of a text that a spreadsheet would read as a formula."""
 SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 VALUES = 1_500_000
 """Numbers and texts of all regions together: a corner has two."""
 FAR_FROM_DEGREES = 1_000
 NOT_DEGREES = Message(
-    "Its corners are not in degrees, and the file does not say in which coordinate reference system they are: "
+    "Its corners are not in degrees, and the file does not state their coordinate reference system: "
     "convert it to longitude and latitude (EPSG:4326), or put the .prj file into the archive of a Shapefile."
 )
 NAME_FIELDS = ("name", "Name", "NAME", "title", "id")
@@ -152,7 +152,7 @@ def _is_far_from_degrees(geometry: Any) -> bool:
     try:
         return bool(np.abs(shapely.from_geojson(json.dumps(geometry)).bounds).max() > FAR_FROM_DEGREES)
     except (ValueError, TypeError, AttributeError, shapely.errors.GEOSException):
-        # The region's own check says what is wrong with it.
+        # The region's own check reports the fault.
         return False
 
 
@@ -221,8 +221,8 @@ def _converted_by(convert: Conversion) -> Conversion:
 
 
 def _without_height(geometry: Any) -> Any:
-    """The geometry with positions of two numbers; anything that is not as expected is left
-    to the region's own check."""
+    """The geometry with positions of two numbers; unexpected values are left to the region's own
+    check."""
 
     def flat(node: Any) -> Any:
         if isinstance(node, list) and node and isinstance(node[0], int | float):
@@ -255,7 +255,7 @@ def _csv(data: bytes) -> Shapes:
         raise refuse("/file", Message("This is not a text table in UTF-8: {error}", error=error)) from error
 
 
-# -- what all have in common -----------------------------------------------------------------------
+# -- common to all formats -----------------------------------------------------------------------
 
 
 def _from_shape(row: int, name: str, geometry: Any) -> Feature:

@@ -18,7 +18,8 @@ Box = tuple[float, float, float, float]
 
 
 def feed_list(*, user: AnyUser) -> QuerySet[Feed]:
-    """The feeds that `user` may see, with what `feed_counters` and `feed_head` read."""
+    """The feeds that `user` may see, with the relations that `feed_counters` and `feed_head`
+    read."""
     return (
         Feed.objects.visible_to(user)
         .with_editable(user)
@@ -33,7 +34,7 @@ def feed_get(*, user: AnyUser, name: str) -> Feed | None:
 
 
 def feed_of(*, pk: int) -> Feed:
-    """The feed with this id, for those who answer for permission themselves."""
+    """The feed with this id, for callers that check permissions themselves."""
     return Feed.objects.get(pk=pk)
 
 
@@ -44,7 +45,7 @@ def feed_damage(feed: Feed) -> str | None:
 
 
 class FeedEvent(TypedDict):
-    """Something that happened to a feed or a job."""
+    """An event of a feed or a job."""
 
     at: datetime
     kind: str
@@ -89,9 +90,8 @@ def feed_events(feed: Feed, limit: int = 20) -> list[FeedEvent]:
 
 
 def feed_counters(feed: Feed) -> FeedCounters:
-    """Where the received rows are:
-    `received = processed + duplicates + late + dead + lost + waiting`; `waiting` are in the log,
-    not yet processed, `lost` were in it until it was damaged.
+    """The counters of received rows: `received = processed + duplicates + late + dead + lost +
+    waiting`; `waiting` are in the log, not yet processed, `lost` were in it until it was damaged.
 
     The job may have processed rows that ingest has appended and not counted yet: they have been
     received all the same. `feed_list` reads both rows in one statement, so at one moment.
@@ -163,7 +163,7 @@ def feed_row(feed: Feed) -> dict[str, Any]:
 
 
 def feeds_for_page(*, user: AnyUser) -> list[dict[str, Any]]:
-    """All feeds of a page's chooser."""
+    """All feeds for a page's selection."""
     return [feed_row(feed) for feed in Feed.objects.visible_to(user).with_editable(user).order_by("name")]
 
 
@@ -194,8 +194,8 @@ def upload_list(*, user: AnyUser) -> QuerySet[Upload]:
 
 
 def uploads_held(owner_filter: dict[str, Any]) -> int:
-    """How many megabytes someone's uploaded files have together, begun
-    ones as if they were whole."""
+    """How many megabytes someone's uploaded files have together, unfinished ones with their whole
+    size."""
     kept = Upload.objects.filter(**owner_filter).exclude(state__in=(UploadState.DONE, UploadState.CANCELLED))
     return -(-(kept.aggregate(held=Sum("size"))["held"] or 0) // 1_000_000)
 

@@ -26,8 +26,8 @@ from webapp.feeds.selectors import feeds_held, vertices_held
 
 SCHEMA_FIELDS = ("name", "crs", "time", "tick", "columns", "dedupe", "lateness")
 """Settings that stored rows and answers depend on: fixed once rows have been received."""
-SCHEMA_STAYS = Message("Rows have been received already: make a new feed instead.")
-COLUMNS_STAY = Message("Rows have been received already: columns can be added, and those that are there stay as they are.")
+SCHEMA_STAYS = Message("Rows have been received already: create a new feed instead.")
+COLUMNS_STAY = Message("Rows have been received already: columns can be added, but not changed.")
 TOO_MANY_TAGS = Message("A region has at most {most} tags.", most=MOST_TAGS)
 PLAN_BYTES = 10_000_000
 PLAN_KINDS = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpg", b"RIFF": "webp"}
@@ -98,7 +98,7 @@ def _added_columns(feed: Feed, columns: Any) -> dict[str, Any]:
 
 
 def feed_set_plan(*, feed: Feed, data: bytes) -> Feed:
-    """Puts an image under a planar feed, or takes it away when `data` is empty. Raises Refused."""
+    """Sets the image of a planar feed, or removes it when `data` is empty. Raises Refused."""
     old = feed.plan_image.name
     if not data:
         feed.plan_image = ""
@@ -229,7 +229,7 @@ def regions_import(
 
 
 def _shape_key(geometry: Any) -> str:
-    """The same for one shape, whether a whole coordinate is stored as 51 or 51.0."""
+    """Equal for equal shapes, whether a whole coordinate is stored as 51 or 51.0."""
     return json.dumps(json.loads(json.dumps(geometry), parse_int=float), sort_keys=True)
 
 
@@ -251,7 +251,7 @@ def region_bulk_tag(*, regions: Sequence[Region], tags: Sequence[str], remove: b
     changed: list[int] = []
     refused: list[tuple[int, list[Fault]]] = []
     for region in regions:
-        # Of an older release it may have tags that a new one may not have.
+        # A region of an older release may have tags that are no longer permitted.
         kept = trimmed_tags(set(region.tags) - set(tags)) if remove else trimmed_tags([*region.tags, *added])
         if len(kept) > max(MOST_TAGS, len(region.tags)):
             refused.append((region.pk, [Fault("/tags", TOO_MANY_TAGS)]))

@@ -1,8 +1,8 @@
 """`/api/v1/track/{feed}/{token}`: reports of trackers and of Traccar servers, one request each,
 answered when they are on disk.
 
-Phone apps can be given only an address, so the token may be part of it; clients that can
-set a header send it there.
+Phone apps take only an address, so the token may be part of it; clients that can set a header send
+it there.
 """
 
 from __future__ import annotations
@@ -37,11 +37,12 @@ class TrackerView(APIView):
     permission_classes = ()
     throttle_classes = ()
 
-    # Not in the OpenAPI document, whose list of parameters is closed: trackers add what they like.
+    # Not in the OpenAPI document, whose list of parameters is closed: trackers add any parameters.
     # docs/connectors.md describes it.
     @extend_schema(exclude=True)
     def post(self, request: Request, name: str, token: str = "") -> Response:
-        """OsmAnd's protocol, the JSON of Traccar Client, or what a Traccar server forwards."""
+        """OsmAnd's protocol, the JSON of Traccar Client, or the JSON that a Traccar server
+        forwards."""
         authorization = f"Bearer {token}" if token else request.headers.get("Authorization", "")
         try:
             sender = in_pool(lambda: permit(authorization, name))
@@ -69,8 +70,8 @@ def _form(request: Request, body: bytes) -> dict[str, str]:
 
 
 def take(sender: Sender, query: dict[str, str], body: bytes) -> Receipt:
-    """Reads and stores the reports of a request. A wrong one becomes a dead letter: trackers would
-    send it again forever. Raises Refused."""
+    """Reads and stores the reports of a request. An invalid one becomes a dead letter: trackers
+    would send it again forever. Raises Refused."""
     token, feed = sender.token, sender.feed
     engine_feed = feed.engine_feed()
     try:

@@ -1,2 +1,1 @@
-"""Supervision of Spark jobs: their desired and observed states, and how far
-each feed has been processed."""
+"""Supervision of Spark jobs: their desired and observed states, and the progress of each feed."""

@@ -1,5 +1,5 @@
-"""Jobs and the heads of feeds in the admin: for looking. They are started and stopped on
-the page of feeds and jobs."""
+"""Jobs and the heads of feeds in the admin: read-only. They are started and stopped on the page of
+feeds and jobs."""
 
 from django.contrib import admin
 

@@ -1,5 +1,5 @@
 """`jobs/`: the processes that evaluate queries. Users who may change all feeds of a job start and
-stop it; teams have jobs of their own."""
+stop it; teams have separate jobs."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def jobs_for_page(*, user: User) -> list[dict[str, Any]]:
 
 
 class NewJobSerializer(KnownKeys):
-    """A job of one's own team; its feeds are given to it with `PATCH feeds/{name}/`."""
+    """A job of the user's own team; its feeds are given to it with `PATCH feeds/{name}/`."""
 
     name = serializers.SlugField(max_length=63)
     team = TeamField()

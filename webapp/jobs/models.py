@@ -1,4 +1,4 @@
-"""Jobs, their events, and how far each feed has been processed."""
+"""Jobs, their events, and the progress of each feed."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class ObservedState(models.TextChoices):
 
 
 class Job(models.Model):
-    """One Spark driver and what is known of it.
+    """One Spark driver and its known state.
 
     `epoch` counts its starts: a process that writes with an older one is a zombie. `token` marks
-    the processes of the present start in the process table. The reconciler that holds the lease
-    (`lease_owner` until `lease_until`) alone starts and ends processes.
+    the processes of the present start in the process table. Only the reconciler that holds the
+    lease (`lease_owner` until `lease_until`) starts and ends processes.
     """
 
     name = models.SlugField(max_length=63, unique=True)
@@ -64,7 +64,7 @@ class Job(models.Model):
 
 
 class JobEvent(models.Model):
-    """Something that happened to a job, in words for its users."""
+    """An event of a job, as text for users."""
 
     class Kind(models.TextChoices):
         STARTED = "started", "Started"
@@ -101,8 +101,8 @@ class JobEvent(models.Model):
 
 
 class FeedHead(models.Model):
-    """How far a feed has been processed: the row that fences zombies and orders the outbox. Locked
-    by the process that adds to the outbox.
+    """The progress of a feed: the row that fences zombies and orders the outbox. Locked by the
+    process that adds to the outbox.
 
     Batches are numbered within a checkpoint generation; (`checkpoint`, `last_batch`) only grows.
     `last_seq` is the last row of the log in stored answers (-1: none), stored at `updated_at`.

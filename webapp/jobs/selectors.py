@@ -1,4 +1,4 @@
-"""Reads of jobs and of how far feeds have been processed."""
+"""Reads of jobs and of the progress of feeds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def jobs_held(owner_filter: dict[str, Any]) -> int:
 
 
 SILENT_SECONDS = 30
-"""A job without a heartbeat for this long is down, whatever its state says."""
+"""A job without a heartbeat for this long is down, independent of its stored state."""
 UP = (ObservedState.STARTING, ObservedState.RUNNING)
 
 

@@ -83,9 +83,9 @@ def job_claim(*, name: str, epoch: int | None, pid: int, pgid: int, pid_started:
     """Makes the calling process the job's only one, under a new highest epoch;
     None when it must not run.
 
-    `epoch` is the one the reconciler started it for: a process that comes too late (another start
-    has happened since) is refused. Without it (started by hand) the process takes the next one, and
-    so fences the one that runs.
+    `epoch` is the one for which the reconciler started it: a process that comes too late (another
+    start has happened since) is refused. Without it (started by hand) the process takes the next
+    one, which fences the running one.
     """
     with transaction.atomic():
         job = Job.objects.select_for_update().filter(name=name).first()
@@ -104,12 +104,12 @@ def job_claim(*, name: str, epoch: int | None, pid: int, pgid: int, pid_started:
 
 
 def job_sessions(job: Job) -> dict[str, str]:
-    """The variable (libpq's) by which the database knows the sessions of this start."""
+    """The variable (libpq's) that identifies the sessions of this start in the database."""
     return {"PGAPPNAME": f"{_SESSIONS.format(job.name)}{job.epoch}"}
 
 
 def job_sessions_end(job: Job) -> None:
-    """Ends the database sessions of the job's earlier starts: one that was stopped inside a
+    """Ends the database sessions of the job's earlier starts: one that was suspended inside a
     transaction holds locks forever."""
     prefix = _SESSIONS.format(job.name)
     with connection.cursor() as cursor:
@@ -142,8 +142,8 @@ def job_failed(*, job_id: int, epoch: int, error: str) -> None:
 
 @transaction.atomic
 def job_left(*, job_id: int, epoch: int) -> None:
-    """The job's process ended in order on a signal while the desired state is running: not a crash;
-    the next start of the machine resumes it."""
+    """The job's process ended regularly on a signal while the desired state is running: not a
+    crash; the next start of the machine resumes it."""
     current = Job.objects.filter(pk=job_id, epoch=epoch, desired_state=DesiredState.RUNNING)
     if current.update(observed_state=ObservedState.STOPPED, pid=None, pgid=None, pid_started=None):
         text = Message("Ended by a signal; continues when it is started again.")

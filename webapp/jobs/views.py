@@ -12,8 +12,8 @@ RETRY_AFTER_S = "5"
 
 def healthz(request: HttpRequest) -> JsonResponse:
     """200 when the database answers, else 503. `jobs` is false when a job that should run
-    does not; with `?jobs` that is a 503 too, for a monitor of the whole machine. Says nothing
-    else: it needs no log-in.
+    does not; with `?jobs` that is a 503 too, for a monitor of the whole machine. It has no further
+    information, because it needs no log-in.
     """
     try:
         down = jobs_down()

@@ -27,7 +27,7 @@ DECIDING: dict[Any, Collection[str]] = {
     Feed: ("owner", "team", "public"),
     Query: ("owner", "team", "public", "deleted_at"),
 }
-"""Fields that decide who may see an object. Only changes of these notify the publisher."""
+"""Fields that decide who may see an object. Only their changes notify the publisher."""
 
 
 def watch() -> None:

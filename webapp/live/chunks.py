@@ -1,5 +1,5 @@
-"""What a row of the outbox holds, taken apart as far as it has to be: each answer stays the
-text that the batch wrote."""
+"""The content of an outbox row, parsed only as far as necessary: each answer stays the text that
+the batch wrote."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from webapp.detections.selectors import outbox_since
 
 Chunk = dict[str, Any]
 """One outbox row: `seq`; `detections` and `alerts`, each row as its query and its text; `queries`,
-as ARCHITECTURE.md, WebSocket, says."""
+as in ARCHITECTURE.md, WebSocket."""
 
 
 class _Row(msgspec.Struct):

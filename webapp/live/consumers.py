@@ -70,7 +70,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             await asyncio.wait([work])
             raise
         finally:
-            # However the socket ended, its place must be free for the next one.
+            # The place must be freed in any case.
             await self._end()
 
     async def dispatch(self, message: dict[str, Any]) -> None:
@@ -97,7 +97,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             return
         self.recheck = asyncio.create_task(self._recheck())
 
-    # -- who reads; a shared view answers these otherwise ------------------------------------------
+    # -- the reader; shared views override these ------------------------------------------
 
     async def _reader(self) -> Hashable | None:
         """The key by which sockets are counted; null without a log-in."""
@@ -114,7 +114,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         return allowed
 
     def _timeout_s(self) -> float:
-        """Seconds until permissions are read again, if nothing says that they changed."""
+        """Seconds until permissions are read again, if no change is reported."""
         return RECHECK_SECONDS
 
     async def _end(self) -> None:
@@ -162,7 +162,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         return self.tokens >= 0
 
     async def _subscribe(self, frame: Subscribe) -> None:
-        """Joins the group first and reads then: changes in between are in the group's messages, and
+        """Joins the group first, then reads: changes in between are in the group's messages, and
         known numbers are dropped."""
         if not await self._is_valid():
             await self.close(code=self.ENDED)
@@ -277,7 +277,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         taken = subscription.take(chunks)
         changes = frames.changes(subscription.feed, **(taken if self.SHOWS_ALERTS else {**taken, "alerts": []}))
         if len(changes) > frames.MESSAGE_BYTES:
-            # A snapshot contains what fits; the page requests the rest.
+            # A snapshot contains as much as fits; the page requests the rest.
             await self._resync(subscription)
         else:
             await self._write(changes, subscription)
@@ -330,8 +330,8 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             logger.warning("the channel layer does not answer: %s", error)
 
     async def _recheck(self) -> None:
-        """Every minute, and when asked to: is the reader still logged in, and may
-        they still see what they see?"""
+        """Every minute, and on request: checks whether the reader is still logged in and may still
+        see the feed."""
         with contextlib.suppress(asyncio.CancelledError):
             while True:
                 await self._join_groups()
@@ -349,7 +349,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
 
     async def _may_stay(self) -> bool:
         """Reads log-in and permissions again; closes the socket and returns false when the reader
-        may see nothing any more."""
+        may no longer see anything."""
         if not await self._is_valid():
             await self.close(code=self.ENDED)
             return False
@@ -357,7 +357,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             before = subscription.allowed
             if not await self._learn(subscription, None):
                 return False
-            # Answers that may no longer be seen must leave the screen too.
+            # Answers that the reader may no longer see must disappear from the screen too.
             if before - subscription.allowed:
                 await self._resync(subscription)
         return True
@@ -365,7 +365,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
 
 class SharedConsumer(LiveConsumer):
     """The socket of a link to a live view: positions and answers of one feed, without alerts, which
-    name people, and names of connectors. Ends with the link."""
+    name users, and without names of connectors. Ends with the link."""
 
     ENDED = frames.NOT_PERMITTED
     SHOWS_ALERTS = False

@@ -1,5 +1,5 @@
-"""The forms of the frames that a page gets, for the OpenAPI document and for
-the code that makes them."""
+"""The types of the frames that a page gets, for the OpenAPI document and for the code that builds
+them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class StatusFrame(FeedStatus):
 
 
 class ResyncFrame(TypedDict):
-    """The reader fell behind, or may see something else now: it has to subscribe again."""
+    """The reader fell behind, or its permissions changed: it has to subscribe again."""
 
     type: Literal["resync"]
     feed: str
@@ -77,7 +77,7 @@ FRAMES = (SnapshotFrame, ChangesFrame, PositionsFrame, StatusFrame, ResyncFrame,
 
 
 def with_frames(result: Schema, generator: Any, request: Any, public: bool) -> Schema:
-    """A hook of drf_spectacular: the frames are components, though no address answers with them."""
+    """A hook of drf_spectacular: the frames are components, although no endpoint returns them."""
     for frame in FRAMES:
         hoisted(schema_of(frame), result["components"]["schemas"])
     return result

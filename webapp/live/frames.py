@@ -1,5 +1,5 @@
-"""Frames of the live socket, built from what selectors give; the shapes are fixed in
-ARCHITECTURE.md, WebSocket."""
+"""Frames of the live socket, built from the results of selectors; ARCHITECTURE.md, WebSocket,
+defines their forms."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ Box = tuple[float, float, float, float]
 FEED_NAME = re.compile(NAME.regex)
 """Other texts must not reach the database or the channel layer, which refuse some characters."""
 FRAME_BYTES = 65_536
-"""A client's frame may be this long."""
+"""The maximum length of a client's frame."""
 MESSAGE_BYTES = 900_000
-"""Most that a message to a page holds: daphne refuses to send more than a mebibyte."""
+"""The maximum length of a message to a page: daphne refuses to send more than a mebibyte."""
 QUERIES_NAMED = 1_000
 
 NOT_LOGGED_IN = 4401
@@ -41,13 +41,13 @@ TOO_BIG = 4413
 
 
 def group(feed_id: int) -> str:
-    """The channel group that the publisher sends a feed's messages to. By its id: a name may be
-    given to another feed later."""
+    """The channel group that the publisher sends a feed's messages to. By its id, because another
+    feed may get the name later."""
     return f"feed.{feed_id}"
 
 
 class BadFrame(ValueError):
-    """An invalid frame of a client; the text says why."""
+    """An invalid frame of a client; the text gives the reason."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ def snapshot(
 
     `detections` come oldest first, `alerts` newest first. The page requests the rest from the API,
     as it does for older times. `since`: all answers that began at or after it are among
-    `detections`; null: all answers are. The message says the same of what it holds.
+    `detections`; null: all answers are. The message has this `since` for its own content.
     """
     places = newest(positions, MESSAGE_BYTES // 2)
     room = MESSAGE_BYTES - _bytes(places)

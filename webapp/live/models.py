@@ -14,8 +14,8 @@ class SharedView(models.Model):
     """A link to the live view of one feed: read-only, until it expires or is revoked. Only the
     SHA-256 of its secret is kept.
 
-    It shows the chosen queries, as far as its maker may see them at that moment: it never
-    shows more than they could.
+    It shows the chosen queries, as far as its author may see them at that moment: it never shows
+    more than the author could see.
     """
 
     feed = models.ForeignKey(Feed, models.CASCADE, related_name="shared_views")

@@ -1,8 +1,8 @@
 """Sockets are opened by this site's own pages and by programs with a token: the rule of Django's
 CSRF check, for handshakes.
 
-No browser lets a page set `Authorization` on a handshake, so one that carries a token is no other
-site's doing, whatever its origin.
+No browser lets a page set `Authorization` on a handshake, so a handshake with a token does not come
+from another site, whatever its origin.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class SameOrigin:
     """Passes on handshakes with a token, and those whose `Origin` has the scheme, the host and the
     port that they were sent to.
 
-    Others get an `error` frame that says what is required, and are closed.
+    Others get an `error` frame that states what is required, and are closed.
     """
 
     def __init__(self, application: Any) -> None:
@@ -77,7 +77,7 @@ def is_own_page(headers: Iterable[tuple[bytes, bytes]], *, secure: bool) -> bool
 
 
 def _parts(address: str) -> Origin | None:
-    """Null for what is no origin."""
+    """Null for an invalid origin."""
     try:
         parts: SplitResult = urlsplit(address.lower())
         port = parts.port or PORTS.get(parts.scheme)

@@ -11,7 +11,7 @@ import redis
 from django.conf import settings
 
 PREFIX = "vedette:positions:"
-"""Before the feed's id: a name may be given to another feed later."""
+"""The prefix of the feed's id, because another feed may get the name later."""
 KEPT_S = 24 * 3600
 NOTHING: dict[str, Any] = {"t": None, "entities": []}
 

@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 POLL_S = 0.25
 POSITIONS_S = 0.15
-"""Positions of a feed are sent at most this often: a map shows no more."""
+"""Positions of a feed are sent at most this often: a map does not need more."""
 KEEP_S = 1.0
 STATUS_S = 1.0
 FEEDS_S = 2.0
@@ -50,7 +50,7 @@ POSITION_COLUMNS = ("event", "entity", "t", "x", "y", "seq")
 
 
 class Publisher:
-    """Everything the process does; `run` until `stopping` is set."""
+    """The work of the process; `run` returns when `stopping` is set."""
 
     def __init__(self) -> None:
         self.stopping = threading.Event()
@@ -61,7 +61,7 @@ class Publisher:
         self._listening: Any = None
 
     def run(self) -> None:
-        """Until `stopping` is set. A database that is away only makes it wait."""
+        """Until `stopping` is set. It waits while the database is unavailable."""
         while not self.stopping.is_set():
             try:
                 self.step()

@@ -1,5 +1,4 @@
-"""Reads of consumers: permissions, a consistent snapshot, the numbers
-after one that a reader has."""
+"""Reads of consumers: permissions, a consistent snapshot, the changes after a reader's number."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class ShareSerializer(KnownKeys, serializers.ModelSerializer[SharedView]):
 
 
 class NewShareSerializer(ShareSerializer):
-    """A link just made: it is shown this once."""
+    """A new link: it is shown only once."""
 
     link = serializers.CharField(read_only=True)
 
@@ -76,7 +76,7 @@ class ShareView(GenericViewSet[SharedView]):
 
     def feed(self) -> Feed:
         """The feed of the address. Raises NotFound for one that is not visible, PermissionDenied
-        for one that is not the user's to change."""
+        for one that the user may not change."""
         feed = feed_list(user=person(self.request)).filter(name=self.kwargs["name"]).first()
         if feed is None:
             raise NotFound
@@ -102,7 +102,7 @@ class ShareView(GenericViewSet[SharedView]):
         return Response({**self.get_serializer(new.share).data, "link": link}, status=201)
 
     def _check_queries(self, ids: Collection[int] | None, feed: Feed) -> None:
-        """Raises Refused: left out without a word, they would look as if they were shown."""
+        """Raises Refused: if they were left out silently, they would seem to be shown."""
         visible = queries_visible(user=person(self.request), feed=feed)
         message = Message("There is no such query of this feed that you may see.")
         if faults := [Fault(f"/queries/{place}", message) for place, pk in enumerate(ids or ()) if pk not in visible]:

@@ -1,4 +1,4 @@
-"""Links to a live view: made and revoked by users who may change the feed, and what they show."""
+"""Links to a live view: created and revoked by users who may change the feed, and their content."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SIGNER = Signer(salt="webapp.live.shares")
 
 @dataclass(frozen=True)
 class NewShare:
-    """A link just made; `text` is the only copy of its secret."""
+    """A new link; `text` is the only copy of its secret."""
 
     share: SharedView
     text: str
@@ -68,8 +68,8 @@ def share_list(*, feed: Feed) -> QuerySet[SharedView]:
 
 
 def share_find(text: str) -> SharedView | None:
-    """The valid link with this secret; null if there is none, it has expired, or its creator may
-    not see the feed any more."""
+    """The valid link with this secret; null if there is none, it has expired, or its author may no
+    longer see the feed."""
     try:
         secret = SIGNER.unsign(text)
     except BadSignature:
@@ -86,7 +86,7 @@ def share_opened(session: Any, pk: int) -> SharedView | None:
 
 
 def share_shows(pk: int) -> Permission | None:
-    """What the link shows now; null: nothing any more."""
+    """The current content of the link; null: nothing any more."""
     share = SharedView.objects.select_related("feed", "maker").filter(pk=pk, expires_at__gt=timezone.now(), maker__is_active=True).first()
     feed = None if share is None else feed_get(user=share.maker, name=share.feed.name)
     if share is None or feed is None or feed.pk != share.feed_id:

@@ -54,8 +54,8 @@ class Subscription:
         return numbers == list(range(self.last_sent + 1, self.last_sent + 1 + len(numbers)))
 
     def lacks(self, newest: int) -> bool:
-        """Whether changes counted by the previous status have not arrived, which they should have.
-        `newest`: the number of this one."""
+        """Whether changes counted by the previous status have not arrived although they should
+        have. `newest`: the number of this one."""
         before, self.announced = self.announced, newest
         return self.last_sent < before
 
@@ -105,14 +105,14 @@ class Subscription:
         self.positions_at = now
 
     def acked(self, seq: int) -> None:
-        """The reader has received everything up to `seq`. Raises nothing for a
-        number it was never sent."""
+        """The reader has received everything up to `seq`. Ignores a number that it was never
+        sent."""
         if seq <= self.last_sent:
             self.unread_bytes = self.unread_frames = self.unread_positions = 0
 
     @property
     def behind(self) -> bool:
-        """Whether the reader has too many answers before it."""
+        """Whether the reader has too many unacknowledged answers."""
         return self.unread_bytes > UNACKED_BYTES or self.unread_frames > UNACKED_FRAMES
 
     def wants_positions(self, now: float) -> bool:

@@ -1,4 +1,4 @@
-"""Programs on the live socket: the handshake's token says who they are, instead of a session."""
+"""Programs on the live socket are authenticated by the handshake's token instead of a session."""
 
 from __future__ import annotations
 

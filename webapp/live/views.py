@@ -1,4 +1,4 @@
-"""The live page, and the same for someone who has a link to it and no account."""
+"""The live page, and the shared view for readers with a link and no account."""
 
 from __future__ import annotations
 

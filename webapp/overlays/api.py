@@ -29,7 +29,7 @@ DAY_S = 86_400
 
 
 class OverlaySerializer(KnownKeys):
-    """An overlay; lists leave its document away."""
+    """An overlay; lists omit its document."""
 
     id = serializers.IntegerField(read_only=True)
     name = serializers.CharField(max_length=100, validators=[NO_CONTROLS])
@@ -44,8 +44,8 @@ class OverlayView(GenericViewSet[Any]):
     serializer_class = OverlaySerializer
 
     def feed(self, *, to_change: bool = False) -> Feed:
-        """The feed of the address. Raises Http404, and PermissionDenied when it is to be
-        changed by someone who may not."""
+        """The feed of the address. Raises Http404, and PermissionDenied for a change that the user
+        may not make."""
         feed: Any = get_object_or_404(feed_list(user=person(self.request)), name=self.kwargs["name"])
         if to_change and not feed.editable:
             raise PermissionDenied(Message("You may see this feed but not change its overlays."))
@@ -56,7 +56,7 @@ class OverlayView(GenericViewSet[Any]):
         overlays: Any = Overlay.objects.filter(feed=self.feed()).only("id", "name")
         return Response(OverlaySerializer(overlays, many=True).data)
 
-    @extend_schema(summary="Keep an overlay, in the place of one of the same name", responses={201: OverlaySerializer})
+    @extend_schema(summary="Store an overlay; it replaces one of the same name", responses={201: OverlaySerializer})
     def create(self, request: Request, name: str) -> Response:
         feed = self.feed(to_change=True)
         serializer = OverlaySerializer(data=request.data)
@@ -77,9 +77,9 @@ class BaseMapTile(APIView):
     """A picture of a base map or a vector tile of it, for users who are logged in."""
 
     @extend_schema(
-        summary="A tile of a base map that this server has",
+        summary="A tile of a base map on this server",
         responses={(200, "image/*"): OpenApiTypes.BINARY, (200, VECTORS): OpenApiTypes.BINARY, 204: None},
-        description="A picture, or a vector tile, compressed as the archive has it (Content-Encoding). 204: there is none.",
+        description="An image, or a vector tile, compressed as in the archive (Content-Encoding). 204: there is none.",
     )
     def get(self, request: Request, number: int, z: int, x: int, y: int) -> HttpResponse:
         archive = base_map_archives().get(number)

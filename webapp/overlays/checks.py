@@ -1,4 +1,4 @@
-"""What Django looks at before the server starts."""
+"""Checks of Django before the server starts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from webapp.overlays.tile_archives import ArchiveError, archive
 
 @register(Tags.files)
 def base_maps_can_be_read(**_: Any) -> list[Warning]:
-    """One that cannot is left out of the pages: no reason not to start."""
+    """An unusable one is left out of the pages; the server starts nevertheless."""
     warnings = []
     for one in settings.BASE_MAPS:
         try:

@@ -19,11 +19,11 @@ FEATURES = 20_000
 CORNERS = 200_000
 GREATEST = 1e300
 DEPTHS = {"Point": 0, "MultiPoint": 1, "LineString": 1, "MultiLineString": 2, "Polygon": 2, "MultiPolygon": 3}
-"""How many lists lie around the positions of each geometry."""
+"""How many nested lists contain the positions of each geometry."""
 
 
 def overlay_keep(*, feed: Feed, name: str, document: Any) -> Overlay:
-    """Stores an overlay, in the place of one of the same name. Raises Refused."""
+    """Stores an overlay; replaces one of the same name. Raises Refused."""
     checked = check_document(document)
     with transaction.atomic():
         others = Overlay.objects.filter(feed=feed).exclude(name=name)

@@ -25,14 +25,14 @@ GZIP_WINDOW = 31
 
 
 class ArchiveError(ValueError):
-    """The file cannot be a base map; the text says why and what to do."""
+    """The file cannot be a base map; the text gives the reason and the remedy."""
 
 
 @dataclass(frozen=True)
 class Archive:
     """An open archive; threads share it.
 
-    `bounds` are west, south, east and north; `vector_layers` names what its tiles have, none
+    `bounds` are west, south, east and north; `vector_layers` names the layers of its tiles, none
     when these are pictures; `encoding` is that of HTTP, in which the tiles are stored;
     `attribution` is safe HTML.
     """
@@ -113,8 +113,8 @@ def _checked(path: str, reader: Any, header: Mapping[str, Any]) -> Archive:
 
 
 def _metadata(reader: Any, header: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What the archive says about itself. Raises arbitrary errors for a damaged
-    archive or too much metadata."""
+    """The archive's metadata. Raises arbitrary errors for a damaged archive or too much
+    metadata."""
     length = header["metadata_length"]
     if length > METADATA_BYTES:
         raise ValueError(f"metadata of {length} bytes")

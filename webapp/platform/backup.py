@@ -3,7 +3,7 @@ the feeds and the plans, as of one moment.
 
 The moment is a snapshot of the database. The log is taken up to its end at that moment; its
 segments never change, so links to them are enough to hold them while they are copied, and neither
-ingest nor jobs wait. Spark's checkpoints are not taken: they may be thrown away at any time.
+ingest nor jobs wait. Spark's checkpoints are not included: they may be deleted at any time.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ it the effect is the same."""
 
 
 class BackupError(RuntimeError):
-    """A backup could not be made or restored; the text says why and what to do."""
+    """A backup could not be made or restored; the text gives the reason and the remedy."""
 
 
 def environment(server: Mapping[str, Any]) -> dict[str, str]:
@@ -123,8 +123,8 @@ def dump(server: Mapping[str, Any], snapshot: str, target: Path) -> None:
 
 
 def pack(staging: Path, target: Path, facts: Mapping[str, Any]) -> None:
-    """One tar file of everything in `staging`, with the checksum of each file; it appears complete
-    or not at all. Raises OSError."""
+    """One tar file of everything in `staging`, with the checksum of each file; it appears only when
+    it is complete. Raises OSError."""
     files = sorted(path for path in staging.rglob("*") if path.is_file())
     sums = {str(path.relative_to(staging)): _digest(path) for path in files}
     (staging / MANIFEST).write_text(json.dumps({"format": FORMAT, **facts, "files": sums}, indent=1))
@@ -207,14 +207,14 @@ def _copy_script(script: IO[bytes], target: IO[bytes]) -> None:
 
 
 def check_empty(places: InstanceFolders) -> None:
-    """Raises BackupError when something is already where a backup would be put."""
+    """Raises BackupError when the target of a restore is not empty."""
     for folder in (places.log, places.checkpoints, places.media):
         if folder.is_dir() and any(folder.iterdir()):
             raise BackupError(f"{folder} is not empty: restore into a new VEDETTE_VAR")
 
 
 def place(staging: Path, places: InstanceFolders) -> None:
-    """The files to where the instance looks for them."""
+    """Moves the files to the instance's folders."""
     for name, target in ((LOG, places.log), ("media", places.media)):
         if (staging / name).is_dir():
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -225,10 +225,10 @@ def place(staging: Path, places: InstanceFolders) -> None:
 
 
 @contextmanager
-def staged(beside: Path) -> Iterator[Path]:
-    """A folder on the file system of `beside`, gone in the end."""
-    beside.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".backup-", dir=beside) as name:
+def staged(target: Path) -> Iterator[Path]:
+    """A temporary folder on the file system of `target`."""
+    target.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".backup-", dir=target) as name:
         yield Path(name)
 
 

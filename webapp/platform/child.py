@@ -1,4 +1,4 @@
-"""Becomes another program that cannot outlive its parent: `python -S -E child.py [--user NAME]
+"""Executes another program that cannot outlive its parent: `python -S -E child.py [--user NAME]
 [--keep-search] PARENT_PID SIGNAL PROGRAM ARGS...`.
 
 Standard library only and no package imports: it is run as a script, so that it starts in a few

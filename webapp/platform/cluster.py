@@ -2,9 +2,9 @@
 `python -m webapp.platform.cluster [--feeds] [--verbose]` (`make cluster`).
 
 The form of `docker/compose.yaml` without Docker: PostgreSQL, Valkey, Kafka, a store of S3's
-protocol for the logs, a Spark master with four workers, and two of what takes rows in: web servers
-and `manage.py ingest`. A killed process is restarted. With `--join` it is one more Spark worker for
-the cluster that runs on the same VEDETTE_VAR.
+protocol for the logs, a Spark master with four workers, and two each of the processes that accept
+rows: web servers and `manage.py ingest`. A killed process is restarted. With `--join` it is one
+more Spark worker for the cluster that runs on the same VEDETTE_VAR.
 """
 
 import argparse
@@ -31,8 +31,8 @@ from webapp.platform.redis import EmbeddedRedis, RedisError
 WORKERS = 4
 SETTINGS = "spark.conf"
 NOT_FOR_SPARK = ("DATABASE_URL", "REDIS_URL", "SECRET_KEY", "VEDETTE_SECRETS_KEYS", "VEDETTE_PUSH_KEY", "VEDETTE_LOG_STORE")
-"""Spark's own processes have neither the database nor keys: what a task reads
-from the log is in the task."""
+"""Spark's own processes have neither the database nor keys: a task contains the parts of the log
+that it reads."""
 
 
 class SparkCluster:
@@ -119,7 +119,7 @@ def join(var: Path) -> None:
 
 
 def processes(var: Path, spark: SparkCluster, ports: Sequence[int]) -> Iterator[Process]:
-    """What runs behind PostgreSQL, Valkey, Kafka and the store."""
+    """The processes that need PostgreSQL, Valkey, Kafka and the store."""
     yield spark.master()
     yield from map(spark.worker, range(1, WORKERS + 1))
     for process in demo.processes(var, ports[0], feeds=False):
@@ -132,8 +132,8 @@ def processes(var: Path, spark: SparkCluster, ports: Sequence[int]) -> Iterator[
 
 
 def run(*, feeds: bool, verbose: bool) -> None:
-    """Starts everything, says where it is, and stops everything at Ctrl-C. Raises StartError
-    and the parts' own errors."""
+    """Starts everything, prints the address, and stops everything at Ctrl-C. Raises StartError and
+    the parts' own errors."""
     started, var = time.monotonic(), var_folder()
     first = next_free_port(int(os.environ.get("VEDETTE_PORT") or 8000))
     reservations = [first, next_free_port(first.port + 1)]
@@ -149,7 +149,7 @@ def run(*, feeds: bool, verbose: bool) -> None:
         "VEDETTE_SPARK_HOST": "127.0.0.1",
         "VEDETTE_SPARK_SECRET": spark.secret,
         "VEDETTE_PARTITIONS": str(2 * WORKERS),
-        # Connectors reach the broker that is here.
+        # Connectors reach the local broker.
         "VEDETTE_WEBHOOK_NETWORKS": os.environ.get("VEDETTE_WEBHOOK_NETWORKS") or "127.0.0.0/8",
     }
     owner = demo.owner_environment(postgres)
@@ -186,10 +186,10 @@ def run(*, feeds: bool, verbose: bool) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """The program."""
-    parser = argparse.ArgumentParser(prog="python -m webapp.platform.cluster", description="Runs Vedette as on several machines.")
+    parser = argparse.ArgumentParser(prog="python -m webapp.platform.cluster", description="Runs Vedette as it runs on several machines.")
     parser.add_argument("--feeds", action="store_true", help="with the demo's feeds and players")
     parser.add_argument("--verbose", action="store_true", help="also show what the processes print")
-    parser.add_argument("--join", action="store_true", help="one more Spark worker for the cluster that runs")
+    parser.add_argument("--join", action="store_true", help="add a Spark worker to the running cluster")
     options = parser.parse_args(arguments)
     if options.join:
         join(var_folder())

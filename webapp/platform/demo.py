@@ -36,11 +36,11 @@ NO_KEY = (
     "entered again. If you have the file secrets-key of the old folder, stop this, remove {var}, put the file there, and start again."
 )
 HEALTH_SECONDS = 300.0
-"""The first request imports all pages: seconds, but minutes on a machine that is busy with
-something else. A server that ends is noticed at once."""
+"""The first request imports all pages: seconds, but minutes on a busy machine. A server that ends
+is noticed at once."""
 RESTORE_SECONDS = 6 * 3600.0
 WARNING = re.compile(r"\(vedette\.W\d+\) (.*)")
-"""Of `manage.py check`, which `migrate` runs: about the settings, and no reason not to start."""
+"""Of `manage.py check`, which `migrate` runs: about the settings; the demo starts nevertheless."""
 DELIVERIES = ("--queues=deliveries", "--pool=threads", "--concurrency=8", "--hostname=deliveries@%h", "--without-gossip", "--without-mingle")
 """Sending mostly waits for others: threads of one process are enough, and the other
 worker's tasks are not delayed."""
@@ -52,8 +52,8 @@ def manage(*arguments: str) -> tuple[str, ...]:
 
 
 def environment(var: Path, *, port: int, database_url: str, redis_url: str) -> dict[str, str]:
-    """The variables that every process of one machine gets. What the caller's environment already
-    sets, stays. Raises JavaError."""
+    """The variables that every process of one machine gets. Variables of the caller's environment
+    take precedence. Raises JavaError."""
     chosen = {
         "DJANGO_SETTINGS_MODULE": "webapp.config.settings",
         "VEDETTE_VAR": str(var),
@@ -94,7 +94,7 @@ def owner_environment(postgres: EmbeddedPostgres | None) -> dict[str, str]:
 
 def keep_environment(path: Path, variables: Mapping[str, str]) -> None:
     """Writes `variables` so that `. PATH` in a shell sets them: `manage.py` in another terminal
-    then speaks to what runs here.
+    then uses this system.
 
     Only its owner may read it.
     """
@@ -104,8 +104,8 @@ def keep_environment(path: Path, variables: Mapping[str, str]) -> None:
 
 
 def processes(var: Path, port: int, *, feeds: bool) -> Iterator[Process]:
-    """The processes behind PostgreSQL and Redis, in the order of their start; they are
-    stopped in the reverse one."""
+    """The processes that need PostgreSQL and Redis, in the order of their start; they are stopped
+    in the reverse one."""
     celery = (sys.executable, "-m", "celery", "-A", "webapp.config")
     yield Process("publisher", manage("publish"))
     yield Process("worker", (*celery, "worker", "--loglevel=INFO", "--concurrency=2"), ends_orphans=True, stop_seconds=15.0)
@@ -169,7 +169,7 @@ def also(environment: dict[str, str], variables: Mapping[str, str]) -> Iterator[
 
 
 def run(*, feeds: bool, verbose: bool, backup: Path | None = None) -> None:
-    """Starts everything, with `backup` if any, says where it is, and stops everything at Ctrl-C.
+    """Starts everything, with `backup` if any, prints the address, and stops everything at Ctrl-C.
     Raises StartError and the parts' own errors."""
     started = time.monotonic()
     if os.geteuid() == 0:
@@ -207,7 +207,7 @@ def run(*, feeds: bool, verbose: bool, backup: Path | None = None) -> None:
                 manager.start(process)
             manager.wait_ready("web", lambda: healthy(reservation.port), timeout=HEALTH_SECONDS)
         except StartError:
-            # Ctrl-C before everything was up is no failure.
+            # Ctrl-C before everything has started is not a failure.
             if not manager.interrupted:
                 raise
         else:

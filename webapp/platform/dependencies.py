@@ -1,8 +1,8 @@
 """The project's dependencies: `python -m webapp.platform.dependencies` (part of `make check`).
 
 Asks the indexes of known vulnerabilities about everything in both locks, and writes both lists of
-parts (SBOM, CycloneDX) into `var/sbom/`. An index that cannot be asked is no failure, but is
-reported; so are the containers' images that are named by version alone.
+parts (SBOM, CycloneDX) into `var/sbom/`. An index that cannot be reached is not a failure, but is
+reported; the containers' images that are named only by version are reported too.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def node_audit(*options: str) -> list[str]:
 
 
 def without_digest(text: str) -> list[str]:
-    """The images of `docker/images.env` that a registry may give other bytes for tomorrow.
+    """The images of `docker/images.env` without a digest, whose content may change.
 
     >>> without_digest("# Why\\nA_IMAGE=a/b:1.2\\nB_IMAGE=c:3@sha256:" + 64 * "0")
     ['a/b:1.2']
@@ -88,7 +88,7 @@ def without_digest(text: str) -> list[str]:
 
 
 def write_sboms(folder: Path) -> None:
-    """Both SBOMs, as CycloneDX 1.5, of what runs in production."""
+    """Both SBOMs, as CycloneDX 1.5, of the packages in production."""
     folder.mkdir(parents=True, exist_ok=True)
     python = _run([str(UV), *LOCKED, "--no-default-groups", "--format", "cyclonedx1.5", "--preview-features", "sbom-export"])
     node = _run([*NPM, "sbom", "--sbom-format", "cyclonedx", "--package-lock-only", "--omit", "dev"])
@@ -105,7 +105,7 @@ def _run(command: Sequence[str], *, check: bool = True) -> str:
 
 
 def _json(text: str) -> dict[str, Any] | None:
-    """The answer of a program, None when it gave none."""
+    """The output of a program, None without any."""
     try:
         document = json.loads(text)
     except ValueError:

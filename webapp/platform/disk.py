@@ -1,4 +1,4 @@
-"""Whether an error says that a disk is full: this machine's, or the database's."""
+"""Recognises errors of a full disk: this machine's, or the database's."""
 
 from __future__ import annotations
 

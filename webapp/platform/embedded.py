@@ -1,5 +1,5 @@
-"""A server of our own on loopback: started by a process manager as `process()` says, or as a child
-of this process by `start`."""
+"""An embedded server on loopback: started by a process manager by `process()`, or as a child of
+this process by `start`."""
 
 import os
 import signal
@@ -17,8 +17,8 @@ from webapp.platform.processes import Process, tied_to_parent
 
 
 class EmbeddedServerError(RuntimeError):
-    """An embedded server could not be found, prepared or started; the text says why and what to
-    do."""
+    """An embedded server could not be found, prepared or started; the text gives the reason and the
+    remedy."""
 
 
 class EmbeddedServer(ABC):
@@ -92,7 +92,7 @@ class EmbeddedServer(ABC):
 
     @contextmanager
     def running(self) -> Iterator[str]:
-        """The server's URL while it runs; stops it in the end. Raises `error`."""
+        """The server's URL while it runs; stops it on exit. Raises `error`."""
         try:
             yield self.start()
         finally:

@@ -19,7 +19,7 @@ def var_folder() -> Path:
 
 def package_folder(name: str) -> Path | None:
     """The folder of the installed package `name`, None if it is not
-    installed. Nothing of it is run."""
+    installed. It is not imported."""
     spec = importlib.util.find_spec(name)
     return Path(spec.origin).parent if spec is not None and spec.origin is not None else None
 

@@ -29,8 +29,8 @@ def java_program() -> str:
 
 
 def jars(program: str) -> Path:
-    """A folder with the program's jars, fetched at the first call on this machine. Raises
-    OSError when they cannot be had."""
+    """A folder with the program's jars, fetched at the first call on this machine. Raises OSError
+    when they cannot be fetched."""
     lock = (LOCKS / f"{program}.lock").read_text()
     folder = Path.home() / ".cache" / "vedette" / f"{program}-{hashlib.sha256(lock.encode()).hexdigest()[:16]}"
     if folder.is_dir():

@@ -22,7 +22,7 @@ VECTOR_FLAG = "--add-modules=jdk.incubator.vector"
 
 
 class JavaError(RuntimeError):
-    """No usable Java was found; the text says what to do."""
+    """No usable Java was found; the text describes what to do."""
 
 
 @cache
@@ -54,8 +54,8 @@ def _candidates(environment: Mapping[str, str]) -> list[Path]:
 
 
 def java_home(folder: Path | None = None, environment: Mapping[str, str] | None = None) -> Path:
-    """A JAVA_HOME that Spark can use; a generated one lies in `folder` (default
-    `var/java`). Raises JavaError."""
+    """A JAVA_HOME that Spark can use; a generated one is in `folder` (default `var/java`). Raises
+    JavaError."""
     environment = os.environ if environment is None else environment
     seen = []
     for program in _candidates(environment):

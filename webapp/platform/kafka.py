@@ -19,7 +19,7 @@ from webapp.platform.jars import jars, java_program
 from webapp.platform.processes import Process
 
 CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAA"
-"""A folder belongs to one cluster; ours has one node, so any will do."""
+"""A folder belongs to one cluster; this one has one node, so any id is suitable."""
 FORMAT_S = 120
 PROPERTIES = """
 process.roles=broker,controller
@@ -36,8 +36,8 @@ auto.create.topics.enable=false
 broker.session.timeout.ms=3000
 broker.heartbeat.interval.ms=500
 """
-"""A broker that was killed is taken for alive, and the next one refused, until its session ends: 9
-s if nothing else is said."""
+"""A killed broker counts as alive, and the next one is refused, until its session ends: by default
+9 s."""
 
 
 class KafkaServerError(EmbeddedServerError):
@@ -45,7 +45,7 @@ class KafkaServerError(EmbeddedServerError):
 
 
 def command(properties: Path) -> tuple[str, ...]:
-    """What runs the broker. Fetches it the first time. Raises KafkaServerError."""
+    """The command of the broker. Fetches it the first time. Raises KafkaServerError."""
     return (*_java(), "kafka.Kafka", str(properties))
 
 

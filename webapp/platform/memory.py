@@ -1,4 +1,4 @@
-"""When Python's garbage collector looks at what a process has loaded: never."""
+"""Excludes the loaded modules of a process from Python's garbage collection."""
 
 from __future__ import annotations
 

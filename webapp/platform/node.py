@@ -15,7 +15,7 @@ from webapp.platform.folders import ROOT, package_folder
 
 
 class NodeError(RuntimeError):
-    """No usable Node was found; the text says what to do."""
+    """No usable Node was found; the text describes what to do."""
 
 
 def node_version(program: str) -> tuple[int, int] | None:

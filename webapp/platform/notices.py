@@ -1,8 +1,8 @@
 """The licences of everything that Vedette is delivered with:
 `python -m webapp.platform.notices` writes THIRD_PARTY.md.
 
-Packages are those of both locks, recordings those of
-fixtures/samples/samples.json that lie beside it."""
+Packages are those of both locks, recordings those of fixtures/samples/samples.json in the same
+folder."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ LONGEST = 60
 
 
 def python_parts() -> Iterator[Package]:
-    """What runs in production on this system."""
+    """The packages in production on this system."""
     yield from EARLIER_PYTHONS
     listed = subprocess.run([str(UV), *LOCKED, "--no-default-groups", "--no-hashes"], cwd=ROOT, capture_output=True, text=True, check=True)
     for line in listed.stdout.splitlines():
         try:
             needed = Requirement(line.strip())
-            # What other systems need may be installed here for something else, as colorama
-            # is for the pages of docs/.
+            # Packages for other systems may be installed here for another reason, like colorama for
+            # the pages of docs/.
             if needed.marker is None or needed.marker.evaluate():
                 yield Package(needed.name, _licence(needed.name))
         except (InvalidRequirement, PackageNotFoundError):

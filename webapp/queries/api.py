@@ -134,7 +134,7 @@ class SpecificationSerializer(KnownKeys):
 
 
 class PreviewSerializer(SpecificationSerializer):
-    """What to try, and over how much of the log."""
+    """The specification to try, and the period of the log."""
 
     minutes = serializers.FloatField(min_value=0.1, max_value=24 * 60, default=10)
 
@@ -154,7 +154,7 @@ class VersionRow(TypedDict):
 
 
 class VersionDetail(VersionRow):
-    """With its regions in the specification; `unchanged`: the query still asks the same."""
+    """With its regions in the specification; `unchanged`: the query is still the same."""
 
     unchanged: bool
 
@@ -234,7 +234,7 @@ class QueryView(OfFeedView):
 
     def partial_update(self, request: Request, pk: int) -> Response:
         query = self.get_editable()
-        data = self.changes(query, request, moved=Message("A query stays on its feed: register a new one there."))
+        data = self.changes(query, request, moved=Message("A query cannot move to another feed: register a new one there."))
         channels = data.pop("channels", None)
         with transaction.atomic():
             query = services.query_edit(query=query, user=person(request), **data)
@@ -250,7 +250,7 @@ class QueryView(OfFeedView):
         services.query_remove(query=self.get_editable(), user=person(request), stop_dependents=text == "true")
         return Response(status=204)
 
-    @extend_schema(summary="What a query derives from, and what derives from it", responses={200: schema_of(Derivation)})
+    @extend_schema(summary="The queries that a query derives from, and those that derive from it", responses={200: schema_of(Derivation)})
     def derivation(self, request: Request, pk: int) -> Response:
         return Response(derivation(query=self.get_object(), user=request.user))
 
@@ -288,14 +288,14 @@ def _of_version(version: QueryVersion, feed: EngineFeed) -> VersionRow:
 
 
 def read(serializer: serializers.Serializer[Any]) -> tuple[Feed, Any, dict[str, Any]]:
-    """Feed, specification and the rest of a valid request. Raises ValidationError."""
+    """Feed, specification and the other values of a valid request. Raises ValidationError."""
     serializer.is_valid(raise_exception=True)
     data = dict(serializer.validated_data)
     return data.pop("feed"), data.pop("specification"), data
 
 
 class CheckView(APIView):
-    """Says whether a specification can be registered, and reads it back in a sentence."""
+    """Checks whether a specification can be registered, and describes it in a sentence."""
 
     throttle_action = "check"
 
@@ -335,14 +335,14 @@ def check_for_trial(feed: Feed, specification: Any, user: User) -> None:
 
 
 def checked_for_trial(feed: Feed, specification: Any, user: User) -> dict[str, Any]:
-    """A checked specification with its regions, and with what it derives from by id."""
+    """A checked specification with its regions, and with its upstream queries by id."""
     upstream = upstream_of(feed=feed, document=specification, user=user)
     ready: dict[str, Any] = with_upstream(frozen(specification, regions_of_feed(feed, user=user)), upstream)
     return ready
 
 
 class PreviewView(APIView):
-    """What a specification would have found in the last minutes; nothing is stored."""
+    """The answers that a specification would have given in the last minutes; nothing is stored."""
 
     throttle_action = "preview"
 

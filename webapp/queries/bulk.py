@@ -1,7 +1,7 @@
 """Many queries in one step: one specification as the template, one query for each region of a
 file; and the removal of many.
 
-The region goes where the template says `{"region": "$feature"}`; a border or transition template
+The region replaces `{"region": "$feature"}` in the template; a border or transition template
 without a place for it gets it as its region. Running the same file again registers nothing: names
 that the feed has are reported, not changed.
 """
@@ -39,7 +39,7 @@ NAMING = "{name}"
 NAME_CHARACTERS = 100
 TEMPLATE = "/template"
 FeatureFaults = tuple[int, str, list[Fault]]
-"""A feature's place in the file, its query's name, and what is wrong with it."""
+"""A feature's place in the file, its query's name, and its faults."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Registered:
 
     made: list[Planned] = field(default_factory=list)
     existing: list[tuple[int, Query, bool]] = field(default_factory=list)
-    """(row, the query of that name, whether it asks the same)."""
+    """(row, the query of that name, whether its specification is the same)."""
     refused: list[FeatureFaults] = field(default_factory=list)
     queries: list[Query] = field(default_factory=list)
 
@@ -122,8 +122,8 @@ def queries_remove(
     dry_run: bool = False,
     stop_dependents: bool = False,
 ) -> Removed:
-    """Removes those of the feed's queries that all given choices hold of, in one transaction and
-    one version of the feed's set.
+    """Removes those of the feed's queries that match all given choices, in one transaction and one
+    version of the feed's set.
 
     All or none unless `partial`: a query that `user` sees but may not change is refused.
     Answers and alerts stay, as with the removal of one. Raises Refused when others derive from
@@ -220,7 +220,7 @@ def _check_name(name: str, row: int | None) -> None:
 
 
 def _check_template(specification: Any, regions: Mapping[str, Any], feed: Feed, owner: User) -> dict[str, Query]:
-    """What the template derives from. Raises Refused with all faults, with pointers below
+    """The upstream queries of the template. Raises Refused with all faults, with pointers below
     `/template`, after a valid region was put into it."""
     try:
         checked = check(specification, feed.engine_feed(), dict(regions))
@@ -279,7 +279,7 @@ def _store(made: Sequence[Planned], owner: User, feed: Feed, **common: Any) -> l
 
 
 def _link_regions(queries: Sequence[Query], feed: Feed, owner: User) -> None:
-    """The stored regions that the template uses besides the file's: the same for all."""
+    """The stored regions that the template uses in addition to the file's: the same for all."""
     named = list(names_used(feed, named_regions(queries[0].specification), user=owner))
     links: Iterator[Any] = (Query.regions.through(query_id=query.pk, region_id=region.pk) for query in queries for region in named)
     Query.regions.through.objects.bulk_create(links, batch_size=1000)

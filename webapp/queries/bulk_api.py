@@ -123,8 +123,8 @@ class _BulkAnswer(TypedDict):
 
 
 class BulkAnswer(_BulkAnswer, total=False):
-    """What became of the rows; `faults`: those of all refused rows, where there are some;
-    `sentence`: how the first query reads."""
+    """The result for the rows; `faults`: those of all refused rows, if any; `sentence`: that of the
+    first query."""
 
     faults: list[FaultRow]
 
@@ -144,7 +144,7 @@ class _RemovedAnswer(TypedDict):
 
 
 class RemovedAnswer(_RemovedAnswer, total=False):
-    """Ids of the queries that are removed, and what stands in the way."""
+    """Ids of the removed queries, and those that prevent the removal."""
 
     faults: list[FaultRow]
 
@@ -183,7 +183,7 @@ class BulkView(APIView):
 
 
 class RemoveQueriesSerializer(KnownKeys):
-    """Which queries of a feed go: all, or those that every given choice holds of."""
+    """The queries of a feed to remove: all, or those that match every given choice."""
 
     feed = FeedNameField()
     ids = BoundedListField(child=serializers.IntegerField(), required=False, max_length=REMOVED_AT_MOST)
@@ -254,12 +254,12 @@ def _answer(registered: Registered, *, stored: bool, sentence: str | None) -> Bu
         "sentence": sentence,
     }
     if faults:
-        # The one shape of refusals, for those who look only at that.
+        # The common form of refusals, for clients that read only that.
         answer["faults"] = faults
     return answer
 
 
 def _sentence(registered: Registered, feed: Any) -> str | None:
-    """How the first of them reads."""
+    """The sentence of the first of them."""
     first = registered.made[0].specification if registered.made else registered.existing[0][1].specification if registered.existing else None
     return None if first is None else sentence_of(first, feed=feed.engine_feed())

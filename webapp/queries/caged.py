@@ -17,7 +17,7 @@ OUR_FAULT = Message("This failed because of an error in Vedette, not in the quer
 
 
 class PreviewFailed(RuntimeError):
-    """The program took too long or broke off; the text says what to do."""
+    """The program took too long or failed; the text describes what to do."""
 
 
 def answer_of(

@@ -1,5 +1,5 @@
-"""Endpoints of the rule editor beside `queries/check`: the gallery of templates, and a program
-tried on a period of history."""
+"""Endpoints of the rule editor in addition to `queries/check`: the gallery of templates, and a
+program tried on a period of history."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class FilledSerializer(OfFeedSerializer):
 
 
 class SandboxSerializer(SpecificationSerializer):
-    """A program, over which period of the log, and for whom: `from` to `to` in the feed's
+    """A program, over which period of the log, and for which entities: `from` to `to` in the feed's
     unit, or the last `minutes`."""
 
     minutes = serializers.FloatField(min_value=0.1, max_value=24 * 60, default=10)
@@ -51,7 +51,7 @@ class SandboxSerializer(SpecificationSerializer):
     entities = BoundedListField(child=serializers.CharField(max_length=200), required=False, default=list, max_length=200)
 
     def get_fields(self) -> dict[str, Any]:
-        # A word of Python's own cannot be an attribute.
+        # A keyword of Python cannot be an attribute.
         begin = serializers.IntegerField(required=False, allow_null=True, default=None, min_value=-LARGEST_TIME, max_value=LARGEST_TIME)
         return {**super().get_fields(), "from": begin}
 
@@ -69,9 +69,7 @@ class GalleryView(APIView):
 
     throttle_action = "check"
 
-    @extend_schema(
-        summary="The templates, with values that suit the feed", parameters=[OpenApiParameter("feed", str)], responses={200: schema_of(Gallery)}
-    )
+    @extend_schema(summary="The templates, with values for the feed", parameters=[OpenApiParameter("feed", str)], responses={200: schema_of(Gallery)})
     def get(self, request: Request) -> Response:
         serializer = OfFeedSerializer(data=request.query_params, context={"request": request})
         serializer.is_valid(raise_exception=True)
@@ -79,7 +77,7 @@ class GalleryView(APIView):
         tags = dict(Region.objects.visible_to(person(request)).filter(feed=feed).order_by("name").values_list("name", "tags"))
         return Response({"templates": gallery(feed.engine_feed(), tags)})
 
-    @extend_schema(summary="The specification that a template means with these values", request=FilledSerializer, responses={200: schema_of(Filled)})
+    @extend_schema(summary="The specification that a template gives with these values", request=FilledSerializer, responses={200: schema_of(Filled)})
     def post(self, request: Request) -> Response:
         serializer = FilledSerializer(data=request.data, context={"request": request})
         serializer.is_valid(raise_exception=True)

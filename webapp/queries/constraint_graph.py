@@ -1,5 +1,5 @@
 """A constraint query as a graph editor shows it: as a document and as text, with its closure, or
-why nothing can satisfy it."""
+the reason why it is unsatisfiable."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def constraint_graph(specification: Mapping[str, Any], feed: Feed, regions: Mapp
 
 
 def placed(fault: Fault) -> PlacedFault:
-    """A fault; one of a text says its line and column by themselves."""
+    """A fault; that of a text has line and column as separate fields."""
     place = _PLACE.match(fault.message)
     row: PlacedFault = {"pointer": fault.pointer, "message": translated(fault.message)}
     if place is not None:
@@ -62,8 +62,8 @@ def placed(fault: Fault) -> PlacedFault:
 
 
 def _edges(graph: ConstraintGraph) -> list[Edge]:
-    """Each pair of variables that something bounds: the tightest bounds that hold, and whether any
-    constraint states one of them."""
+    """Each pair of variables with bounds: the tightest bounds that hold, and whether any constraint
+    states one of them."""
     from engine.constraint_queries.graph import LONGEST, closed_distances, closed_times
 
     names = graph.names

@@ -1,5 +1,4 @@
-"""Queries that derive from others: what prevents it, and the effects of a
-change on derived queries.
+"""Queries that derive from others: its obstacles, and the effects of a change on derived queries.
 
 Each version of a query has one set of upstream versions: every change of an upstream query
 gives all queries that derive from it new versions, which answer for the history again. A query
@@ -36,8 +35,9 @@ CANDIDATE = ""
 
 
 def upstream_of(*, feed: Feed, document: Any, user: AnyUser | None, kept: Query | None = None) -> dict[str, Query]:
-    """The live queries that a document derives from, by what it calls them. A name goes before an
-    id, except an id that `kept` derived from before: a query of that name does not replace it.
+    """The live queries that a document derives from, by what it calls them. A name takes precedence
+    over an id, except an id that `kept` derived from before: a query of that name does not replace
+    it.
 
     Of those that `user` may see, and those that `kept` derived from before; null: of all. The owner
     of `kept` has to see them too.
@@ -60,8 +60,8 @@ def named_by(called: Collection[str]) -> Q:
 
 
 def chosen(queries: Iterable[Query], called: Set[str], before: Set[int]) -> dict[str, Query]:
-    """Of these queries those that are meant, by what they are called; `before`:
-    what was derived from before."""
+    """The named ones of these queries, by the given names; `before`: what was derived from
+    before."""
     queries_and_sources = list(queries)
     again = [query for query in queries_and_sources if query.pk in before]
     by_name = _by_name(queries_and_sources, called - {str(pk) for pk in before}) | _by_name(again, called)
@@ -80,8 +80,8 @@ def _by_name(queries: Iterable[Query], called: Set[str]) -> dict[str, Query]:
 
 @dataclass
 class Graph:
-    """Queries by id, and the ids of those that each derives from. `stops`: those stopped just
-    now."""
+    """Queries by id, and the ids of those that each derives from. `stops`: those that have just
+    been stopped."""
 
     queries: dict[int, Query] = field(default_factory=dict)
     sources: dict[int, list[int]] = field(default_factory=dict)
@@ -89,8 +89,7 @@ class Graph:
 
     @classmethod
     def above(cls, queries: Iterable[Query]) -> Graph:
-        """These and all that they derive from, directly or not: one statement for each
-        level, however many there are."""
+        """These and all their upstream queries, direct or not: one statement for each level."""
         graph, waiting = cls(), {query.pk: query for query in queries}
         while waiting:
             graph.queries |= waiting

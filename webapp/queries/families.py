@@ -22,7 +22,7 @@ def kinds_of(specification: Mapping[str, Any]) -> list[str]:
 
 
 def notices_of(specification: Mapping[str, Any], feed: Feed) -> list[str]:
-    """The parts of a checked specification that change no answer on this feed, or may not mean what
-    they seem to, in sentences."""
+    """The parts of a checked specification that change no answer on this feed, or may have an
+    unexpected meaning, as sentences."""
     family = FAMILIES.get(specification.get("family", ""))
     return [] if family is None else family.notices_of(specification, feed)

@@ -1,7 +1,7 @@
 """New versions of queries that derive from changed ones.
 
-All that follows a change is read and written together, since the feed is locked meanwhile: there
-are as many statements as levels and owners, however many queries follow.
+All effects of a change are read and written together, because the feed is locked meanwhile: the
+number of statements depends on levels and owners, not on the number of queries.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ def _follow(queries: Sequence[Query], feed_version: int, user: User | None) -> N
 
 
 class _Following:
-    """Queries that follow, and what they may derive from, as it is while they are
-    gone through in their order."""
+    """The following queries and their possible upstream queries, updated while they are processed
+    in order."""
 
     def __init__(self, queries: Sequence[Query]) -> None:
         self.called = {query.pk: {source.query for source in sources_of(query.specification)} for query in queries}

@@ -1,8 +1,7 @@
 """The gallery of rule programs: templates with parameters in words, filled for one feed.
 
-A template is a file of fixtures/gallery (its README says what it holds). Filling puts values
-in place of `{name}` and gives a specification of the family `calculus`; what comes out is
-ordinary and may be edited.
+A template is a file of fixtures/gallery (its README describes the format). Filling replaces
+`{name}` by values and returns a normal specification of the family `calculus`, which may be edited.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _HOLE = re.compile(r"\{([a-z_]+)\}")
 
 
 class TemplateParameter(TypedDict):
-    """What a form asks for; `value`: to begin with, null where the feed offers none."""
+    """A field of the form; `value`: its initial value, null where the feed offers none."""
 
     name: str
     kind: str
@@ -61,7 +60,7 @@ class Gallery(TypedDict):
 
 
 class Filled(TypedDict):
-    """The specification that a template means."""
+    """The specification of a filled template."""
 
     specification: dict[str, Any]
 
@@ -122,7 +121,7 @@ def _unsuited(template: Mapping[str, Any], feed: Feed) -> str | None:
 
 
 def _inside(label: str) -> str:
-    """A label inside of a sentence: English begins it small."""
+    """A label inside a sentence: English begins it in lower case."""
     translated = gettext(label)
     return label.lower() if translated == label else translated
 
@@ -155,7 +154,7 @@ def fill(name: str, values: Mapping[str, Any], feed: Feed) -> dict[str, Any]:
     """The specification that template `name` means with these values on this feed.
 
     Raises Refused with pointers below `/template` and `/values`; whether the specification can be
-    registered is for its own check.
+    registered is decided by its own check.
     """
     if name not in templates():
         raise Refused([Fault("/template", unknown_name(name, templates(), what=Message("template")))])
@@ -247,7 +246,7 @@ def _column(value: Any, parameter: Mapping[str, Any], feed: Feed) -> str:
 
 
 def _region(value: Any, parameter: Mapping[str, Any], feed: Feed) -> Any:
-    """A reference or a drawn region; which of them are good is for the specification's check."""
+    """A reference or a drawn region; the specification's check decides which of them are valid."""
     if not isinstance(value, Mapping) or not value:
         raise ValueError(Message("choose an area"))
     return value

@@ -24,8 +24,8 @@ class Severity(models.TextChoices):
 
 
 class Calls(models.TextChoices):
-    """For which of a query's alerts people are notified, each muted one left out;
-    all of them are on the desk."""
+    """For which of a query's alerts users are notified, without muted ones; all of them are on the
+    desk."""
 
     EACH = "each", "Each"
     ONCE = "once", "One while it lasts"
@@ -35,8 +35,8 @@ class Query(Owned):
     """A registered query as its owner wrote it; jobs run its versions.
 
     `alert_kinds` are the kinds of answers that open an alert; empty: none does.
-    `calls_per_hour`: the most messages about its alerts to a channel within an hour; further
-    alerts go together in the next one.
+    `calls_per_hour`: the most messages about its alerts to a channel within an hour; further alerts
+    are sent together in the next one.
     """
 
     edit_role = Role.ANALYST
@@ -120,8 +120,8 @@ class QueryStop(models.Model):
     """A version that the job could not continue to evaluate: it is left out for good; the
     next version starts again.
 
-    Written in the transaction of the batch that found it out, and in a separate table: the batch
-    then does not wait for users who edit the query.
+    Written in the transaction of the batch that failed, and in a separate table: the batch then
+    does not wait for users who edit the query.
     """
 
     query = models.ForeignKey(Query, models.CASCADE, related_name="stops")

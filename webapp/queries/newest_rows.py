@@ -1,6 +1,6 @@
-"""The newest rows of a feed, from which its arrival rate is read. They are cached for a
-short time: a form checks at each pause in the typing, and reading them takes a second where
-the log has many small segments.
+"""The newest rows of a feed, from which its arrival rate is estimated. They are cached for a short
+time: a form checks at each pause in the typing, and reading them takes a second where the log has
+many small segments.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class _Read:
 
 
 class NewestRows:
-    """The newest rows of the feeds that were asked for last. Safe to be used by several threads;
-    threads do not wait for each other's reads."""
+    """The newest rows of the feeds that were asked for last. Thread-safe; threads do not wait for
+    each other's reads."""
 
     def __init__(self, read: Callable[[Feed], pa.Table], clock: Callable[[], float] = time.monotonic) -> None:
         self._read, self._clock = read, clock

@@ -1,5 +1,5 @@
-"""How many were in a region over a period: computed from the log, in a
-process that can be killed.
+"""The number of entities in a region over a period: computed from the log, in a process that can be
+killed.
 
 `run` is what that process does (`webapp/cage/child.py`), within the limits of a preview; it loads
 neither Django nor a database.
@@ -59,6 +59,6 @@ def run(request: Mapping[str, Any], data: bytes = b"") -> dict[str, Any]:
     before = max(specification.stale or 0, LEAST_BEFORE)
     batch = accepted_rows(log, feed, begin - before, end + 1, None)
     steps = course(specification, feed, batch, end)
-    # The step before the period says how many there were at its beginning.
+    # The step before the period gives the count at its beginning.
     first = max((i for i, (t, _) in enumerate(steps) if t <= begin), default=0)
     return {"from": begin, "to": end, "rows": len(batch), "steps": steps[first:][-STEPS:]}

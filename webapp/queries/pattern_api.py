@@ -1,5 +1,5 @@
 """Endpoints of the editors of motion patterns, occupancy, constraint and composite queries,
-beside check and preview."""
+in addition to check and preview."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ class QueryProgressView(QueryView):
     throttle_action = "progress"
 
     @extend_schema(
-        summary="Which steps of a motion pattern each entity has done",
-        parameters=[OpenApiParameter("entity", str, description="this one alone")],
+        summary="The steps of a motion pattern that each entity has done",
+        parameters=[OpenApiParameter("entity", str, description="only this one")],
         responses={200: schema_of(ProgressAnswer)},
     )
     def progress(self, request: Request, pk: int) -> Response:
@@ -96,7 +96,7 @@ class CourseParameters(serializers.Serializer[Any]):
     """The period that is asked for, in the feed's unit."""
 
     def get_fields(self) -> dict[str, Any]:
-        # `from` is no name in Python.
+        # `from` is a keyword of Python.
         return {name: serializers.IntegerField(required=False, allow_null=True, default=None) for name in ("from", "to")}
 
 
@@ -107,7 +107,7 @@ class QueryOccupancyView(QueryView):
 
     @extend_schema(
         operation_id="queries_occupancy_retrieve",
-        summary="The count over time: how many were in the region",
+        summary="The number of entities in the region over time",
         parameters=[OpenApiParameter("from", int), OpenApiParameter("to", int)],
         responses={200: schema_of(OccupancyCourse)},
     )
@@ -148,8 +148,8 @@ class OfFamilyView(APIView, ABC):
         feed, specification, _ = read(SpecificationSerializer(data=request.data, context={"request": request}))
         if not isinstance(specification, dict) or specification.get("family") != self.family:
             raise refuse("/specification/family", self.refusal)
-        # Whether its conditions may name columns of answers is for the check to say: an editor asks
-        # about one part of the document.
+        # The check decides whether its conditions may name columns of answers: an editor sends only
+        # one part of the document.
         return Response(self.answer(specification, with_answers(feed.engine_feed()), regions_of_feed(feed, user=person(request))))
 
 

@@ -1,5 +1,5 @@
-"""What a query would have found in the last minutes, computed in a separate
-process that can be killed.
+"""The answers that a query would have given in the last minutes, computed in a separate process
+that can be killed.
 
 `run` is what that process does (`webapp/cage/child.py`); it loads neither Django nor a database.
 The evaluation begins with the span: an entity's first row in it is its first row.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ANSWERS = 1_000
 """At most this many are shown, the newest."""
 ANSWERS_FOUND = 250_000
-"""More are not looked for. A job stops a query that finds as many in one step, but not one
+"""The search ends at this number. A job stops a query that finds as many in one step, but not one
 that finds them over several."""
 
 

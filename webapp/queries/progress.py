@@ -1,4 +1,4 @@
-"""How far entities are with a motion pattern now: computed from the newest rows of the log, in a
+"""The progress of entities in a motion pattern now: computed from the newest rows of the log, in a
 process that can be killed.
 
 `run` is what that process does (`webapp/cage/child.py`), within the limits of a preview; it loads
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from webapp.queries.trial_answers import ProgressAnswer
 
 ENTITIES = 200
-"""Entities shown at most: those that match, then those that are furthest."""
+"""Entities shown at most: those that match, then those with the most steps."""
 
 
 def progress(*, log_root: str, feed: dict[str, Any], specification: Any, entity: str | None = None) -> ProgressAnswer:
@@ -73,7 +73,7 @@ def run(request: Mapping[str, Any], data: bytes = b"") -> dict[str, Any]:
 
 def accepted_rows(log: Any, feed: Any, from_t: int, to_t: int, entity: str | None) -> Batch:
     """The accepted rows (of one entity) with from_t <= t < to_t, sorted by (t, seq). A duplicate
-    has its original's entity and t: they name it."""
+    has its original's entity and t, by which it is recognised."""
     import pyarrow as pa
 
     from engine.model.batch import Batch, EntityDictionary

@@ -74,8 +74,8 @@ def region_update(*, region: Region, user: User, seen_at: datetime | None = None
 
 @transaction.atomic
 def region_delete(*, region: Region, user: User) -> None:
-    """Removes a region. Raises Refused while queries that `user` may change name it; those of
-    others keep its shape in its place."""
+    """Removes a region. Raises Refused while queries that `user` may change name it; other users'
+    queries keep its shape."""
     names = blocking_names(region.queries, user=user)
     if names:
         raise InUse([Fault("", Message("Queries use this region: {names}.", names=", ".join(names)))])
@@ -113,7 +113,7 @@ def queries_follow_region(*, region: Region, user: User) -> list[Query]:
             ready, _ = checked_specification(query.feed, query.specification, user, kept=query, derives=False)
             add_versions([(query, ready)], feed_version, user)
         dependents_follow(changed=[query.pk for query in alone], feed_version=feed_version, user=user)
-        # The others may be unable to derive: that is found out again.
+        # The others may be unable to derive: this is checked again.
         versions_renew(sorted(deriving - {query.pk for query in dependents([query.pk for query in alone])}), feed_version, user)
     return using
 

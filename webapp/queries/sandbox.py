@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from webapp.queries.trial_answers import Sandbox
 
 SECONDS = 60.0
-"""Twice a preview's: on a busy machine users rather wait."""
+"""Twice that of a preview, for busy machines."""
 INTERVALS = 8_000
 """Shown at most, over all lanes; of a period that holds more, those of a few entities are."""
 FEW = (60, 20, 6)
@@ -51,7 +51,7 @@ def sandbox(
 
     The period is [from_t, to_t], both closed, in the feed's unit. It ends with the log's newest
     moment where `to_t` is None or later, and is `span` long where `from_t` is None. `entities`:
-    only what speaks of one of them; empty for all. `above`: as in `preview`.
+    only facts about one of them; empty for all. `above`: as in `preview`.
 
     Raises PreviewFailed.
     """
@@ -171,8 +171,7 @@ def _ranked(specification: Any, feed: Any, table: Any, span: int, to_t: int) -> 
     document = {**specification, "window": span, "step": span, "origin": to_t}
     evaluator = Evaluator.start(feed, [RegisteredQuery("0", 1, check(document, feed, {}))])
     answers: Counter[str] = Counter()
-    # With all entities the program may be beyond its limits: then those
-    # with the most rows are tried.
+    # With all entities the program may exceed its limits: then those with the most rows are tried.
     with suppress(QueryStopped):
         for changes in (evaluator.process(table).changes, evaluator.finish().changes):
             answers.update(entity for who in changes.column("entities").to_pylist() for entity in who)

@@ -37,8 +37,8 @@ def query_list(*, user: AnyUser) -> QuerySet[Query]:
 
 
 def with_nothing_beside(query: Query, **related: QuerySet[Any]) -> Query:
-    """A query that its maker has just made, in the form of `query_list`: nothing has to be read any
-    more, `related` included."""
+    """A query that was just created, in the form of `query_list`, without further reads, `related`
+    included."""
     made: Any = query
     made.editable = True
     made._prefetched_objects_cache = {"regions": Region.objects.none(), "stops": QueryStop.objects.none(), **related}
@@ -97,15 +97,15 @@ def behind(query: Query, version: int) -> tuple[str | None, list[Any]]:
 
 
 def is_unchanged(query: Query, version: QueryVersion) -> bool:
-    """Whether a version, maybe an older one, asks what the query asks now, with the
-    areas where they are now."""
+    """Whether a version, perhaps an older one, equals the present specification with the present
+    regions."""
     upstream = upstream_of(feed=query.feed, document=query.specification, user=None, kept=query)
     return bool(with_upstream(frozen(query.specification, dict(query.regions.values_list("name", "geometry"))), upstream) == version.specification)
 
 
 def specification_faults(*, feed: Feed, specification: Any, user: AnyUser) -> list[Fault]:
-    """All that is wrong with a specification on this feed with the stored regions that `user` may
-    see; empty: it can be registered."""
+    """All faults of a specification on this feed with the stored regions that `user` may see;
+    empty: it can be registered."""
     regions = regions_of_feed(feed, user=user)
     if is_long(specification):
         # Programs of rules keep a window at any arrival rate.
@@ -118,8 +118,8 @@ def specification_faults(*, feed: Feed, specification: Any, user: AnyUser) -> li
 
 
 def placement_of(*, feed: Feed, specification: Any, user: AnyUser) -> str | None:
-    """Which parts of a specification without faults several partitions share, in a line; null for a
-    family that has no such parts."""
+    """Which parts of a specification without faults several partitions share, as one line; null for
+    a family that has no such parts."""
     checked = check(specification, feed.engine_feed(), regions_of_feed(feed, user=user))
     return placement(family_of(checked).operator().parts(RegisteredQuery("new", 1, checked)))
 
@@ -134,7 +134,7 @@ def rate_faults(*, feed: Feed, checked: Any) -> list[Fault]:
     """Warnings about a checked specification at the feed's arrival rate; empty
     while there is no history.
 
-    May read many rows: not to be asked under the feed's lock.
+    May read many rows: do not call it under the feed's lock.
     """
     reason = family_of(checked).operator().refusal(RegisteredQuery("new", 1, checked), feed.engine_feed(), partial(NEWEST_ROWS.rows, feed))
     return [] if reason is None else [Fault("", reason)]

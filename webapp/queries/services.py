@@ -38,8 +38,8 @@ from webapp.queries.versions import add_versions, end_version, end_versions, nex
 
 SPECIFICATION = "/specification"
 queries_ended = Signal()
-"""Sent with `feed_id` and `query_ids` in the transaction that removes queries: the
-alerts that wait end with them."""
+"""Sent with `feed_id` and `query_ids` in the transaction that removes queries: waiting alerts end
+with them."""
 NAME_TAKEN = Message("Another query of this feed has this name.")
 ENDED_AT_ONCE = 10_000
 """Ids in one statement."""
@@ -75,7 +75,7 @@ def query_register(  # noqa: PLR0913 -- the columns of a query, each by its name
     feed_version = next_version(feed)
     is_alone = stands_alone(specification)
     if not is_alone:
-        # Checked again: what it uses may have changed before the lock was taken.
+        # Checked again: regions or queries that it uses may have changed before the lock was taken.
         ready, _ = checked_specification(feed, specification, owner)
     _check_name(feed, name)
     _check_kinds(specification, alert_kinds)
@@ -110,7 +110,7 @@ def query_register(  # noqa: PLR0913 -- the columns of a query, each by its name
 @transaction.atomic
 def queries_register_together(*, owner: User, feed: Feed, documents: Sequence[Mapping[str, Any]]) -> list[Query]:
     """Registers queries, all or none; one may derive from another before it. `documents`: for each
-    what query_register takes beside owner and feed.
+    the arguments of query_register except owner and feed.
 
     Raises Refused with the faults of all; their pointers begin with the place in the list.
     """
@@ -266,7 +266,7 @@ def queries_end(*, feed: Feed, query_ids: Sequence[int], user: User | None, stop
 
 def query_stop(*, query_id: int, version: int, reason: str) -> str:
     """Records that the job runs without this version, unless it was removed or stopped before.
-    Returns its name, of one that is gone its id."""
+    Returns its name; if it has been removed, its id."""
     name = Query.objects.filter(pk=query_id).values_list("name", flat=True).first()
     if name is not None:
         QueryStop.objects.bulk_create([QueryStop(query_id=query_id, version=version, reason=reason[:2000])], ignore_conflicts=True)
@@ -274,8 +274,8 @@ def query_stop(*, query_id: int, version: int, reason: str) -> str:
 
 
 def queries_stop_without_access() -> None:
-    """Stops queries that derive from queries which their owner may no longer see, since
-    members leave and owners change."""
+    """Stops queries that derive from queries which their owner may no longer see, for example
+    because members left or owners changed."""
     for feed in not_visible_to_owner():
         with transaction.atomic():
             feed_version = next_version(feed)
@@ -287,7 +287,7 @@ def checked_specification(feed: Feed, specification: Any, user: User, kept: Quer
     """The specification with stored regions inserted, and the engine's checked form. Raises Refused
     with pointers below `/specification`.
 
-    `derives`: also what is wrong between it and the queries it derives from.
+    `derives`: also faults between it and the queries it derives from.
     """
     try:
         if stands_alone(specification):

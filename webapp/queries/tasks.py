@@ -1,4 +1,4 @@
-"""Celery's part in the set of queries."""
+"""Celery tasks for the set of queries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What programs in the cage compute for a query that is being written: the forms of their JSON."""
+"""The types of the JSON that programs in the cage return for a query that is being written."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class PreviewedAnswer(AnswerFields):
 
 
 class Preview(TimeRangeRead):
-    """What a query would have found: the newest of `total` answers. `truncated`: the period has
-    more rows than a preview reads."""
+    """The answers of a preview: the newest of `total`. `truncated`: the period has more rows than a
+    preview reads."""
 
     rows: int
     truncated: bool
@@ -104,8 +104,8 @@ class EntityProgress(TypedDict):
 
 
 class ProgressAnswer(TypedDict):
-    """The entities that have done a step at time `at`, those that are furthest first;
-    `total`: how many there are."""
+    """The entities that have done a step at time `at`, those with the most steps first; `total`:
+    their number."""
 
     at: int | None
     rows: int
@@ -114,7 +114,7 @@ class ProgressAnswer(TypedDict):
 
 
 class OccupancyCourse(TimeRangeRead):
-    """`steps`: [t, how many are there from then on]."""
+    """`steps`: [t, the count from then on]."""
 
     rows: int
     steps: list[Annotated[list[int], Length(2)]]

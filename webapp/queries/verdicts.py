@@ -1,8 +1,8 @@
 """Checks specifications without blocking the web process: long programs of rules are
 checked in a caged process.
 
-Reading a rule takes about a millisecond, so a program of thousands would take the interpreter from
-all other requests for seconds.
+Reading a rule takes about a millisecond, so a program of thousands would block all other requests
+for seconds.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ FAULTS = 200
 
 
 def faults_of(specification: Any, feed: Feed, regions: Mapping[str, Any]) -> list[Fault]:
-    """All that is wrong with a specification; empty when there is nothing. The first
-    FAULTS of a long program."""
+    """All faults of a specification; empty if there are none. The first FAULTS of a long
+    program."""
     if is_long(specification):
         return _VERDICTS.faults(specification, feed, regions)
     try:

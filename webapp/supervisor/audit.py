@@ -1,5 +1,5 @@
-"""Checks that the stored data of a feed are exactly what its log says: evaluates the
-whole log again and compares."""
+"""Checks that the stored data of a feed follow exactly from its log: evaluates the whole log again
+and compares."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def feed_audit(*, feed: Feed) -> Audit:
     """Compares detections, alerts, counters and the outbox of `feed` with its log, up to
     the last row of its head.
 
-    May run beside the job. Needs the log from its first row on: says so when retention
+    May run while the job is running. Needs the log from its first row on: reports it when retention
     has dropped the beginning.
     """
     audit = Audit()
@@ -102,8 +102,8 @@ def _stored_state(feed: Feed) -> StoredState:
 
 
 def _evaluated(feed: Feed, head: FeedHead, log: EventLog) -> tuple[pa.Table, dict[str, int]]:
-    """The changes of all rows up to the head's under the queries that have joined,
-    and what became of the rows."""
+    """The changes of all rows up to the head's under the queries that have joined, and the counts
+    of rows."""
     queries = FeedStore(feed, head.epoch).recall([(str(query), int(version)) for query, version in head.queries])
     evaluator = GraphEvaluator.local(feed.engine_feed(), queries)
     evaluator.skip_to(log.start - 1)

@@ -1,5 +1,5 @@
-"""Sets a feed's clock back: rows with wrong times leave the log, and what is stored becomes what
-the log says without them.
+"""Sets a feed's clock back: rows with wrong times are removed from the log, and the stored data are
+changed to those of the log without them.
 
 Those rows become dead letters. Rows that were late only because of them are events, facts that were
 found only by them are retracted, facts that were missed are asserted and raise their alerts:
@@ -62,8 +62,8 @@ def rows_beyond(feed: Feed, to: int) -> int:
 
 
 def clock_set_back(*, feed: Feed, to: int, reason: str) -> ClockReset:
-    """Takes the rows beyond `to` out of the feed's log. The feed's job must be stopped, and
-    stay so until this returns.
+    """Removes the rows beyond `to` from the feed's log. The feed's job must be stopped, and stay
+    stopped until this returns.
 
     Raises sink.Fenced when a job has started meanwhile: then nothing was changed.
     """

@@ -2,8 +2,8 @@
 and a loop that watches them.
 
 It ends when it is asked to (TERM, or the job is wanted stopped), when a newer start has taken over,
-when the JVM dies, when a feed cannot continue, or when a batch hangs. It never repairs itself by
-starting Spark again: a new process does that.
+when the JVM dies, when a feed cannot continue, or when a batch hangs. It never restarts Spark
+itself: a new process does.
 """
 
 from __future__ import annotations
@@ -54,17 +54,17 @@ the database, another computes."""
 LOOK_S = 0.01
 """How often the job looks whether a log has grown."""
 SURE_S = 1.0
-"""How often it reads the log itself, whatever the folder's modification time says: clocks
-of shared folders differ."""
+"""How often it reads the log itself, independent of the folder's modification time: clocks of
+shared folders differ."""
 BATCH_LIMIT_S = 300.0
-"""A batch hangs that takes longer, or a part of it: what takes longer to be stored than
-VEDETTE_STORE_SECONDS is stored in smaller parts."""
+"""A batch, or a part of it, that takes longer counts as hung: results that take longer to store
+than VEDETTE_STORE_SECONDS are stored in smaller parts."""
 DONE, FAILED, FENCED = 0, 1, 3
 """Exit statuses."""
 
 
 class JobFailed(RuntimeError):
-    """Why the job cannot continue, for its users."""
+    """The reason why the job cannot continue, for its users."""
 
 
 class FeedRun:
@@ -99,8 +99,8 @@ class FeedRun:
         self.processor.stopping.set()
 
     def is_at_work(self) -> bool:
-        """Whether its thread still brings queries to the evaluator, or something
-        it found is being stored."""
+        """Whether its thread still registers queries at the evaluator, or results are being
+        stored."""
         return self._follower.is_alive() or self.processor.is_storing
 
     def is_due(self) -> bool:
@@ -139,7 +139,7 @@ class FeedRun:
             try:
                 self.processor.follow()
             except DatabaseError as error:
-                # The batches decide how long the database may be away.
+                # The batches decide how long the database may be unavailable.
                 logger.warning("%s: queries cannot be followed: %s", self.feed, error)
                 connection.close()
             except Exception as error:
@@ -174,8 +174,8 @@ class JobDriver:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, processes.HELD_BACK)
         me = psutil.Process()
         claim = partial(services.job_claim, name=self.name, epoch=self.epoch, pid=me.pid, pgid=os.getpgrp(), pid_started=me.create_time())
-        # A database that is away for a moment is no failure of the job: several of them within
-        # minutes would have it wait for long.
+        # A brief outage of the database is not a failure of the job: several failures within
+        # minutes would delay its next start.
         job = with_retries(lambda: claim(host=processes.hostname()))
         if job is None:
             logger.info("job %s is not to run here (stopped, or a newer start has it)", self.name)
@@ -263,7 +263,7 @@ class JobDriver:
             self._begin_batches()
 
     def _begin_batches(self) -> None:
-        """One of each feed that has rows for it and none under way."""
+        """One of each feed that has rows and no running batch."""
         with self._beginning:
             self._under_way = {run: batch for run, batch in self._under_way.items() if not batch.done()}
             for run in list(self.runs.values()):
@@ -293,8 +293,8 @@ class JobDriver:
         return FeedHead.objects.filter(feed=feed_id).exclude(job=self.job_id).exists()
 
     def _came_back(self, feed_id: int) -> bool:
-        """Whether the feed is this job's without belonging to any start of it. So is one whose job
-        is to start again (`feed_reopen`)."""
+        """Whether the feed is this job's without belonging to any start of it. This includes a feed
+        whose job is to restart (`feed_reopen`)."""
         return FeedHead.objects.filter(feed=feed_id, job=self.job_id, epoch=0).exclude(job__observed_state=ObservedState.STOPPING).exists()
 
     def _leave(self, feed_id: int) -> None:
@@ -312,8 +312,8 @@ class JobDriver:
         heads = {head.feed_id: head for head in FeedHead.objects.filter(job=job, feed__damage=None).select_related("feed").order_by("feed__name")}
         for gone in self.runs.keys() - heads.keys():
             self._leave(gone)
-        # A feed that comes back waits for what its former run has under way: its head
-        # does not tell the two apart.
+        # A feed that returns waits for the unfinished work of its former run: its head does not
+        # distinguish the two.
         self._leaving = {feed_id: run for feed_id, run in self._leaving.items() if self._is_at_work(run)}
         for feed_id in [feed_id for feed_id in heads if feed_id not in self.runs and feed_id not in self._leaving]:
             feed = heads[feed_id].feed
@@ -344,16 +344,16 @@ class JobDriver:
             logger.warning("the database does not answer: %s", error)
             connection.close()
 
-    # -- signs of life -----------------------------------------------------------------------------
+    # -- heartbeats -----------------------------------------------------------------------------
 
     def _heartbeat(self, job: Job) -> None:
         """Writes heartbeats; ends the process when it was fenced, or cannot reach
         the database for too long."""
         heard = time.monotonic()
         while True:
-            # First a pause: the claim has just said that the job lives, and Spark's JVM is forked
-            # meanwhile. A fork while another thread connects may leave locks behind that are
-            # never released in the child.
+            # First a pause: the claim has just written a heartbeat, and Spark's JVM is forked
+            # meanwhile. A fork while another thread connects may leave locks behind that are never
+            # released in the child.
             time.sleep(HEARTBEAT_S)
             try:
                 close_old_connections()
@@ -370,7 +370,7 @@ class JobDriver:
                     self.stopping.set()
 
     def _write_down(self, last: Callable[[], None]) -> None:
-        """The last update of the job by this process; the database may be away."""
+        """The last update of the job by this process; the database may be unavailable."""
         try:
             connection.close()
             last()
@@ -379,8 +379,7 @@ class JobDriver:
 
 
 def _cluster(name: str) -> tuple[str | None, dict[str, str]]:
-    """Where the job's Spark runs, and its settings: on the cluster that is
-    named, else on this machine."""
+    """The job's Spark master and settings: the named cluster, else this machine."""
     if not settings.VEDETTE_SPARK_MASTER and settings.VEDETTE_PLACEMENT == "executors":
         return spark_runtime.local_cluster(settings.VEDETTE_CORES, Path(settings.VAR) / "spark" / name)
     host = settings.VEDETTE_SPARK_HOST

@@ -1,4 +1,4 @@
-"""The last day of each feed's processing, kept for its charts: taken by the workers,
+"""Measurements of each feed's processing over the last day, for its charts: taken by the workers,
 so no page has to be open."""
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from webapp.jobs.models import FeedHead, FeedMeasure
 EVERY = timedelta(seconds=10)
 KEPT = timedelta(days=1)
 SILENT = timedelta(seconds=20)
-"""A feed without a batch for as long processes nothing."""
+"""A feed without a batch for this long processes nothing."""
 
 
 def measures_take() -> None:

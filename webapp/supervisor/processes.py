@@ -30,8 +30,8 @@ HELD_BACK = (signal.SIGTERM, signal.SIGINT)
 
 @dataclass(frozen=True)
 class JobProcess:
-    """A living process of a job. `var` is the installation it belongs to:
-    several may share a machine."""
+    """A running process of a job. `var` is the installation it belongs to: several may share a
+    machine."""
 
     job: str
     token: str
@@ -47,7 +47,8 @@ def hostname() -> str:
 
 
 def job_processes() -> list[JobProcess]:
-    """All living processes of jobs of this installation (the same `var` folder) on this machine."""
+    """All running processes of jobs of this installation (the same `var` folder) on this
+    machine."""
     var = str(var_folder())
     processes = []
     for process in psutil.process_iter():
@@ -61,7 +62,7 @@ def job_processes() -> list[JobProcess]:
 
 
 def job_command(name: str, epoch: int) -> list[str]:
-    """What runs the start `epoch` of a job."""
+    """The command of the start `epoch` of a job."""
     return [sys.executable, str(ROOT / "manage.py"), "run_job", name, "--epoch", str(epoch)]
 
 
@@ -133,7 +134,7 @@ def kill_token(token: str, *, timeout_s: float = 10.0) -> int:
 
 def _signal(process: psutil.Process, number: int) -> None:
     try:
-        # psutil compares the start time too: a pid that was given to another process is not hit.
+        # psutil also compares the start time: a process that reuses the pid is not killed.
         process.send_signal(number)
     except psutil.NoSuchProcess:
         return

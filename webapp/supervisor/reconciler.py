@@ -1,7 +1,7 @@
 """Compares the desired state of each job with the process table and takes one step: start, adopt,
 stop, kill, wait, give up.
 
-Everything it knows is in the job's row, so any worker may do the next step; a transaction-level
+Its whole state is in the job's row, so any worker may take the next step; a transaction-level
 advisory lock lets one at a time. A process is started inside the transaction that raises the epoch:
 if that never commits, the process finds another epoch in the row and ends by itself.
 """
@@ -24,7 +24,7 @@ from webapp.supervisor import processes
 from webapp.supervisor.processes import JobProcess
 
 LOCK = 0x76646A62
-"""Advisory lock of the one reconciler at work."""
+"""Advisory lock of the active reconciler."""
 LEASE = timedelta(seconds=20)
 """Without a renewal for this long, another machine may take over a job."""
 SILENT = timedelta(seconds=20)
@@ -39,8 +39,8 @@ BACKOFF_S = (1, 2, 4, 8, 15, 30, 60)
 CRASH_LIMIT = 5
 CRASH_SPAN = timedelta(minutes=10)
 CRASH_LOOP_S = 120
-"""A job that failed this often waits this long between two starts: what it needs may be back by
-then, without an operator's help."""
+"""A job that failed this often waits this long between two starts: a missing service may be
+available by then, without an operator's help."""
 
 
 def reconcile(*, owner: str) -> None:
@@ -63,7 +63,7 @@ def reconcile(*, owner: str) -> None:
 
 
 def _end_orphans(token: str, leftovers: list[JobProcess]) -> None:
-    """Ends processes of an earlier start, or of a job that is gone."""
+    """Ends processes of an earlier start, or of a removed job."""
     killed = processes.kill_token(token)
     job = Job.objects.filter(name=leftovers[0].job).first()
     if killed and job is not None:
@@ -98,7 +98,8 @@ class _Step:
         if job.lease_owner == self.owner or job.lease_until is None or job.lease_until < self.now:
             job.lease_owner, job.lease_until = self.owner, self.now + LEASE
 
-    # -- wanted stopped ----------------------------------------------------------------------------
+    # -- desired state stopped
+    # ----------------------------------------------------------------------------
 
     def _stop(self) -> None:
         job = self.job
@@ -115,10 +116,11 @@ class _Step:
             job_event_add(job, JobEvent.Kind.KILLED, text)
             self._gone(ObservedState.STOPPED)
 
-    # -- wanted running ----------------------------------------------------------------------------
+    # -- desired state running
+    # ----------------------------------------------------------------------------
 
     def _watch(self) -> None:
-        """The root process lives: is it healthy?"""
+        """The root process runs: is it healthy?"""
         job = self.job
         if job.observed_state == ObservedState.STOPPING:
             # Stopped and started again before it had ended: it ends, then a new one is started.
@@ -136,7 +138,7 @@ class _Step:
             self._crashed(Message("It gave no sign of life for {seconds} s and was ended by force.", seconds=(self.now - seen).seconds))
 
     def _bring_up(self) -> None:
-        """The root process does not live."""
+        """The root process does not run."""
         job = self.job
         if self.found:
             processes.kill_token(job.token)

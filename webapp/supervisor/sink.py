@@ -40,7 +40,7 @@ from webapp.queries.versions import Key as VersionKey
 from webapp.supervisor.turnover import answers_end, answers_forget
 
 TIMEOUT_S = 60.0
-"""How long a commit waits for a database that is away before the job gives up."""
+"""How long a commit waits for an unavailable database before the job gives up."""
 
 Answer = TypeVar("Answer")
 
@@ -88,11 +88,11 @@ class FencedWrite:
     """The work of one transaction for a feed, if the epoch is still that of its head row. `batch`
     None: new queries joined between two batches.
 
-    `facts` are what the changes leave behind; `late` are the late rows as they came. `progress`
-    are new values of the head row's columns, `added` what its counters grow by. A `backfill` opens
-    no alert. `stopped`: queries (id, version, reason) that are given up. `left` and `joined`:
-    versions of queries that the job has left, and runs from now on. `job`: the job of the epoch;
-    null where another process writes.
+    `facts` are the results of the changes; `late` are the late rows as received. `progress` are new
+    values of the head row's columns, `added` the increments of its counters. A `backfill` opens no
+    alert. `stopped`: queries (id, version, reason) that are stopped. `left` and `joined`: versions
+    of queries that the job has left, and runs from now on. `job`: the job of the epoch; null where
+    another process writes.
     """
 
     feed_id: int
@@ -118,8 +118,8 @@ class FencedWrite:
 def commit(work: FencedWrite, *, timeout_s: float = TIMEOUT_S) -> bool:
     """Stores `work` exactly once; False when that had been done before (a replayed batch).
 
-    Tries again while the database is away; whether a COMMIT whose answer was lost took place is
-    read from the head row. Raises Fenced, StoreTooSlow, and DatabaseUnavailable after `timeout_s`.
+    Retries while the database is unavailable; the head row shows whether a COMMIT whose answer was
+    lost took place. Raises Fenced, StoreTooSlow, and DatabaseUnavailable after `timeout_s`.
     """
     expected: list[int] = []
 
@@ -135,8 +135,8 @@ def commit(work: FencedWrite, *, timeout_s: float = TIMEOUT_S) -> bool:
 
 
 def with_retries(attempt: Callable[[], Answer], *, timeout_s: float = TIMEOUT_S) -> Answer:
-    """What `attempt` returns, called again while the database is away. Raises StoreTooSlow, and
-    DatabaseUnavailable after `timeout_s`."""
+    """The result of `attempt`, which is retried while the database is unavailable. Raises
+    StoreTooSlow, and DatabaseUnavailable after `timeout_s`."""
     started = time.monotonic()
     while True:
         try:
@@ -227,7 +227,7 @@ def _advance(head: FeedHead, work: FencedWrite) -> None:
 
 def _upsert(cursor: Any, work: FencedWrite, facts: Sequence[Fact], seq: int, now: int) -> set[int]:
     """Brings `facts` into the table; positions of those that were there, not retracted, before
-    (unless what is found opens no alerts)."""
+    (unless the facts open no alerts)."""
     cursor.execute(_INCOMING)
     cursor.copy_expert("COPY incoming FROM STDIN", _Lines(_copy_line(i, fact) for i, fact in enumerate(facts)))
     # Statistics only for the columns that the planner uses: analysing all texts and evidence
@@ -237,7 +237,7 @@ def _upsert(cursor: Any, work: FencedWrite, facts: Sequence[Fact], seq: int, now
     low, high = min(fact.start for fact in facts), max(fact.start for fact in facts)
     known: set[int] = set()
     if not work.backfill and any(may_be_revised(fact.kind, fact.evidence is not None) or not fact.weight for fact in facts):
-        # Asked for alerts. Other facts are asserted once, so they are not looked for.
+        # Needed for alerts. Other facts are asserted once, so they are not looked up.
         cursor.execute(_KNOWN, [work.feed_id, low, high])
         known = {position for (position,) in cursor.fetchall()}
     values = {"feed": work.feed_id, "seq": seq, "chunk": CHUNK, "now": now, "low": low, "high": high, "backfill": work.backfill}

@@ -84,7 +84,8 @@ class FeedStore:
 
     def commit(self, commit: Commit) -> bool:
         head = commit.head
-        # A hundred thousand keys are more than most batches find: written only when they changed.
+        # A hundred thousand keys are more than the answers of most batches: written only when they
+        # changed.
         queries = {} if head.queries is self._stored_queries else {"queries": [list(key) for key in head.queries]}
         # A query that joins brings a batch without rows.
         moved = {"updated_at": timezone.now()} if head.last_seq > self._stored_seq else {}

@@ -1,4 +1,4 @@
-"""Celery's part in supervision: short, idempotent, never the job itself."""
+"""Celery tasks of supervision: short, idempotent, never the job itself."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from webapp.supervisor.stalls import stalls_report
 
 @shared_task(soft_time_limit=40, time_limit=50)  # type: ignore[untyped-decorator]
 def reconcile() -> None:
-    """One round of `webapp.supervisor.reconciler`. A message that is lost or doubled does no harm:
-    the next one does the same."""
+    """One round of `webapp.supervisor.reconciler`. A lost or repeated message does no harm: the
+    next one does the same."""
     close_old_connections()
     reconcile_jobs(owner=f"{processes.hostname()}:{os.getppid()}")
     stalls_report()

@@ -1,5 +1,4 @@
-"""What happens to answers when the job leaves a version of a query, or
-resumes one (decision 20)."""
+"""Changes answers when the job leaves a version of a query, or resumes one (decision 20)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Recordings in common file formats, read as tables with the file's own columns,
 a bounded piece at a time.
 
-What the columns mean is said by a `Reading` (engine/sources/reading.py). These readers run
-libraries on untrusted files: in the web application they run in a caged process
+A `Reading` (engine/sources/reading.py) defines what the columns mean. These readers run libraries
+on untrusted files: in the web application they run in a caged process
 (webapp/feeds/uploads/reader.py).
 """
 

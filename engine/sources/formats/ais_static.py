@@ -26,7 +26,8 @@ def described(message: Mapping[str, Any]) -> dict[str, str]:
     if code:
         record |= {"ship_type": str(code), "type": type_of(code)}
     for size, ends in (("length", ("to_bow", "to_stern")), ("width", ("to_port", "to_starboard"))):
-        # An antenna at the very bow is 0 m from it: only both ends together say nothing.
+        # An antenna at the very bow is 0 m from it: only zeros at both ends mean that it is
+        # unknown.
         record[size] = str(sum(_whole(message.get(end)) for end in ends) or "")
     return {name: value for name, value in record.items() if value}
 

@@ -1,5 +1,5 @@
 """Logs of AIS receivers: NMEA 0183 sentences of several parts, with the time of reception in tag
-blocks, $PGHP sentences or beside them.
+blocks, $PGHP sentences or on the same line.
 
 `Messages` keeps the state between lines; files and sockets use it alike.
 """

@@ -66,8 +66,8 @@ def read_arrow(path: Path, layout: Layout) -> Iterator[Chunk]:
 
 
 def geometry_of(path: Path, kind: FileFormat) -> dict[str, Any]:
-    """The column of places that the metadata of a GeoParquet file (or of Arrow's files beside it)
-    names, as keys of a reading; empty without one.
+    """The column of places that the metadata of a GeoParquet file (or of an Arrow file) names, as
+    keys of a reading; empty without one.
 
     References: geoparquet.org, version 1.1.0; a system without a number of EPSG stays open.
     """
@@ -81,7 +81,7 @@ def geometry_of(path: Path, kind: FileFormat) -> dict[str, Any]:
         name = geo["primary_column"]
         column = geo["columns"][name]
         reading = {"x": name, "y": "", "place_format": WKB} if column["encoding"] == "WKB" else {"x": f"{name}.x", "y": f"{name}.y"}
-        # Without one it is OGC:CRS84, longitude and latitude; null says that it is unknown.
+        # Without one it is OGC:CRS84, longitude and latitude; null means that it is unknown.
         crs = "EPSG:4326" if "crs" not in column else _number_of(column["crs"])
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return {}

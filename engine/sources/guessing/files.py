@@ -27,8 +27,8 @@ LOOKED_THROUGH_BYTES = 64_000_000
 
 
 def inspect(path: Path, name: str, chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """The content of the file, read as `chosen` says and otherwise as guessed.
-    Raises UnreadableFile, Refused."""
+    """The content of the file, read as `chosen` defines and otherwise as guessed. Raises
+    UnreadableFile, Refused."""
     reading_of(chosen)
     layout = _layout(path, name, chosen)
     raw, lines, broken = _sample(read_chunks(path, layout))
@@ -71,7 +71,7 @@ def _further_on(path: Path, layout: Layout, known: set[int]) -> list[InvalidLine
 
 
 def _of_metadata(path: Path, layout: Layout, chosen: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a file with types says itself of its places, unless others were chosen."""
+    """The reading of places from the metadata of a file with types, unless others were chosen."""
     if layout.kind not in (FileFormat.PARQUET, FileFormat.ARROW) or not {"x", "y", "place_format"}.isdisjoint(chosen):
         return {}
     from engine.sources.formats.typed import geometry_of

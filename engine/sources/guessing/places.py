@@ -57,8 +57,8 @@ def _may_be_longitude_first(column: pa.Array, reading: Reading) -> bool:
 
 
 def crs_of(columns: Mapping[str, pa.Array], reading: Reading) -> str:
-    """The coordinate reference system of x and y, from their names and sizes; a
-    plane where nothing says so."""
+    """The coordinate reference system of x and y, from their names and sizes; a plane where they
+    show none."""
     if not reading.x or reading.x not in columns:
         return WGS84
     if reading.place_format in IN_ONE:

@@ -56,7 +56,7 @@ def _column(name: str, column: pa.ChunkedArray) -> dict[str, Any]:
 
 
 def _about(good: pa.Table, reading: Reading) -> dict[str, Any]:
-    """What the good rows of the sample say: places, span, intervals, lateness, tick."""
+    """What the valid rows of the sample show: places, span, intervals, lateness, tick."""
     t = good.column("t").to_numpy()
     if not len(t):
         return {"places": [], "entities": 0, "from": None, "to": None, "intervals": [], "lateness": 0, "tick": 1, "ordered": True, "bounds": None}

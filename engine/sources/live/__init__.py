@@ -1,7 +1,7 @@
 """Streams from outside: one contract for all protocols (decision 29).
 
 A source yields batches of raw records, each with the offset to continue from. A `Reading`
-(engine/sources/reading.py) says what records mean; a source does not know feeds, the log or
+(engine/sources/reading.py) defines what records mean; a source does not know feeds, the log or
 databases. `docs/connectors.md` shows how to write one.
 """
 
@@ -47,8 +47,8 @@ class Batch:
     where the protocol cannot repeat anything.
 
     `messages` counts received messages, `merged` those that repeated another one. `facts`: of
-    entities of which the stream newly says something that is no event (a name, a size), all that
-    it said so far, as texts.
+    entities of which the stream reports something new that is no event (a name, a size), all that
+    it reported so far, as texts.
     """
 
     records: Sequence[Record | InvalidLine] = ()
@@ -104,10 +104,10 @@ class Field:
     """A setting of a connector. `least` and `most` bound an integer; a secret is stored
     encrypted and never shown again.
 
-    `listens`: a port that others send to, one of those that the operator named. `directs`: it says
-    where secrets are sent, or how they are protected on the way: a user who changes it types them
-    in again. A kind that marks none is taken to mean all. `when`: a choice or
-    box of the same form, and the values of it with which this field means something.
+    `listens`: a port that others send to, one of those that the operator named. `directs`: it
+    determines where secrets are sent, or how they are protected on the way: a user who changes it
+    enters them again. A kind that marks none is taken to mean all. `when`: a choice or box of the
+    same form, and the values of it with which this field means something.
     """
 
     name: str
@@ -131,11 +131,12 @@ HOST = Field("host", "Host", required=True, hint="A name or an address.", direct
 
 @dataclass(frozen=True)
 class SourceKind:
-    """A protocol. `guarantee` says in a sentence or two what is lost or duplicated after a failure.
+    """A protocol. `guarantee` states in a sentence or two what is lost or duplicated after a
+    failure.
 
     `open(settings, network, identity)`: the identity is the same whenever a connector is opened,
     and empty in a test, which must not disturb it. `reading` is how its records are to be read, for
-    protocols that say it themselves: the columns of RECORDS that a feed has become attributes.
+    protocols that define it themselves: the columns of RECORDS that a feed has become attributes.
     `check` names what is wrong with settings whose types are right, by field.
     """
 

@@ -109,7 +109,7 @@ def _row(name: str, vehicle: Any, written: int) -> Record | InvalidLine:
 
 
 def _name(vehicle: Any, field: str) -> str | None:
-    """The word of a value of an enumeration; null where the vehicle does not say it."""
+    """The word of a value of an enumeration; null where the vehicle does not report it."""
     if not vehicle.HasField(field):
         return None
     return str(vehicle.DESCRIPTOR.fields_by_name[field].enum_type.values_by_number[getattr(vehicle, field)].name)

@@ -1,6 +1,6 @@
 """Kafka: the messages of a topic, JSON or CSV, the key as entity where the message names none.
 
-Offsets of all partitions lie in the log beside the rows, so each message is stored exactly once.
+Offsets of all partitions are in the log with the rows, so each message is stored exactly once.
 Partitions are assigned without a consumer group, including those that are added later.
 """
 
@@ -65,7 +65,7 @@ class KafkaSource:
                 self._assign(self._next)
 
     def acknowledge(self, offset: Any) -> None:
-        """Nothing is committed: the log knows where we are."""
+        """Nothing is committed: the log has the offsets."""
 
     def close(self) -> None:
         self._consumer.close()
@@ -137,14 +137,14 @@ def addresses(servers: str) -> list[tuple[str, int]]:
 
 
 class ClientErrors:
-    """The last failure that a client reports beside the calls."""
+    """The last failure that a client reports outside its calls."""
 
     def __init__(self) -> None:
         self.last: str | None = None
 
     def __call__(self, error: KafkaError) -> None:
-        """Errors that the client recovers from, such as one of several brokers
-        being away, are not failures."""
+        """Errors that the client recovers from, such as one of several brokers being unavailable,
+        are not failures."""
         if error.fatal() or error.code() in (KafkaError._ALL_BROKERS_DOWN, KafkaError._AUTHENTICATION):
             self.last = error.str()
 

@@ -17,8 +17,8 @@ ENTRY_POINTS = "vedette.sources"
 
 @cache
 def source_kinds() -> Mapping[str, SourceKind]:
-    """All kinds by name. A package that cannot be loaded is left out, and the log
-    says so; the others continue."""
+    """All kinds by name. A package that cannot be loaded is left out and logged; the others
+    continue."""
     from engine.sources.live import ais, kafka, mqtt, sbs, web
 
     kinds = {kind.name: kind for kind in (*ais.KINDS, *mqtt.KINDS, *kafka.KINDS, *web.KINDS, *sbs.KINDS)}

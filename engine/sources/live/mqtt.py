@@ -46,8 +46,8 @@ from engine.sources.values import Cell
 
 CONNECT_S, KEEP_ALIVE_S = 10.0, 30
 SESSION_S = 7 * 86_400
-"""How long a broker keeps messages while the connector is away (MQTT 5; in
-3.1.1 the broker decides)."""
+"""How long a broker keeps messages while the connector is disconnected (MQTT 5; in 3.1.1 the broker
+decides)."""
 IN_FLIGHT = 2_000
 """Messages that a broker of MQTT 5 sends before the first of them is acknowledged."""
 RECEIVE_BYTES, PACKETS_AT_ONCE = 65_536, 500
@@ -163,7 +163,7 @@ class NetworkClient(paho.Client):
 
 
 def secure(client: paho.Client, settings: Settings) -> None:
-    """Log-in and encryption as the settings of `ACCESS` say. Raises SourceUnavailable."""
+    """Log-in and encryption according to the settings of `ACCESS`. Raises SourceUnavailable."""
     if settings["user"]:
         client.username_pw_set(settings["user"], settings["password"] or None)
     if settings["tls"]:
@@ -177,7 +177,7 @@ def secure(client: paho.Client, settings: Settings) -> None:
 
 
 def refused_for(reason: Any) -> tuple[str, ...]:
-    """The setting because of which a broker refuses the connection, if its reason says that."""
+    """The setting because of which a broker refuses the connection, if its reason shows that."""
     return {"Bad user name or password": ("user",), "Not authorized": ("user",), "Client identifier not valid": ("client_id",)}.get(str(reason), ())
 
 
@@ -212,7 +212,7 @@ class _Client(NetworkClient):
         return result
 
     def acknowledge(self, mids: Sequence[int]) -> None:
-        """Says that the messages with these numbers are safe, in one piece."""
+        """Acknowledges the messages with these numbers, in one piece."""
         if mids:
             self._packet_queue(PUBACK, b"".join(struct.pack("!BBH", PUBACK, 2, mid) for mid in mids), 0, 1)
 

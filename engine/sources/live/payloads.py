@@ -42,7 +42,7 @@ def records_in(
     payload: bytes, also: Mapping[str, Any], known: Mapping[str, Any] = MappingProxyType({}), *, form: str = "json", columns: str = ""
 ) -> Iterator[Record | InvalidLine]:
     """The records of a payload, each with `also`, the time of its reception, and what it does not
-    say itself of `known`. Never raises."""
+    contain itself of `known`. Never raises."""
     if len(payload) > PAYLOAD_BYTES:
         yield broken(Message("a message has at most {most:,} bytes; this one has {count:,}", most=PAYLOAD_BYTES, count=len(payload)), payload)
         return

@@ -2,7 +2,7 @@
 codes on the tags taken apart.
 
 Of the Electronic Product Codes those that name things by a serial number are decoded: SGTIN-96,
-SGTIN-198 and SSCC-96. A tag with another code, or with a number that is no code at all, keeps its
+SGTIN-198 and SSCC-96. A tag with another code, or with a number that is not a code, keeps its
 hexadecimal digits as its only name.
 
 References: GS1 EPC Tag Data Standard 1.13, sections 14.5.1, 14.5.2 and tables 14-2, 14-3, 14-5.

@@ -58,8 +58,8 @@ class _Pinned(http.client.HTTPConnection):
         self._line = self.sock = self._network.connect(self.host, self.port)
         self.sock.settimeout(ANSWER_S)
         if self._secure:
-            # The handshake afterwards: all that the other side says is read from a
-            # socket that `hang_up` knows.
+            # The handshake afterwards: all that the other side sends is read from a socket that
+            # `hang_up` knows.
             wrapped = ssl.create_default_context().wrap_socket(self.sock, server_hostname=self.host, do_handshake_on_connect=False)
             self._line = self.sock = wrapped
             wrapped.do_handshake()

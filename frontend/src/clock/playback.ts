@@ -31,7 +31,7 @@ const SURE = 0.8;
 /** One sample of each entity per this many wall-clock milliseconds. */
 const SAMPLE_WALL_MS = 200;
 const MOST_SPANS = 4;
-/** A span with up to this factor fewer samples than its rate needs is good enough. */
+/** A span with up to this factor fewer samples than its rate needs is sufficient. */
 const COARSER = 4;
 
 interface Span {
@@ -88,7 +88,7 @@ export class Playback {
   }
 
   /**
-   * Includes the tracks of the last minute, so that headings and trails are there from the start.
+   * Includes the tracks of the last minute, so that headings and trails are visible from the start.
    */
   async warmUp(present: number): Promise<Movements> {
     const span = { from: present - LEAST_SPAN_MS * this.sources.unitsPerMs, to: present + 1, step: this.stepOf(0) };

@@ -1,6 +1,6 @@
 /**
- * An instant in the formats that people use: "14:00", "yesterday 14:00", "22 Nov 07:12:05",
- * "2026-11-22 07:12", "22.11.2026 07:12", "-10 min", "3 h ago"; ticks as a number.
+ * An instant in common formats: "14:00", "yesterday 14:00", "22 Nov 07:12:05", "2026-11-22 07:12",
+ * "22.11.2026 07:12", "-10 min", "3 h ago"; ticks as a number.
  */
 
 import { t } from "../lib/texts";
@@ -65,7 +65,7 @@ function onDay(text: string, present: number, zone: Zone): number | null {
   const date = dateOf(day, present, zone);
   if (date === null) return null;
   const found = fromWall(`${date}T${clock}`, zone);
-  // A time of day that has not come yet was yesterday's.
+  // A time of day that is still in the future is yesterday's.
   if (found !== null && day === undefined && found > present) return fromWall(`${dateOf("yesterday", present, zone)}T${clock}`, zone);
   return found;
 }

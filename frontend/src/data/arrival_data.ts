@@ -47,10 +47,10 @@ export function toDocument(entries: ArrivalEntries): Record<string, unknown> {
 }
 
 const MISSING: Record<string, string> = {
-  region: t("No region yet: draw one on the map, choose a stored one or bring a file."),
-  within: t("No time yet: say how far ahead to look."),
-  over: t("No time yet: say from how long a course and speed are taken."),
-  gap: t("No time yet: say how long a report counts."),
+  region: t("No region yet: draw one on the map, choose a stored one or import a file."),
+  within: t("No time yet: enter how far ahead to look."),
+  over: t("No time yet: enter the time over which course and speed are computed."),
+  gap: t("No time yet: enter how long a report counts."),
 };
 
 /** Faults for fields that are still empty. */

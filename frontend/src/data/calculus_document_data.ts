@@ -83,8 +83,8 @@ function inputEntry([name, value]: [string, unknown]): InputEntry {
 
 const MISSING: Record<string, string> = {
   program: t("No rules yet: write some, or begin with a template."),
-  window: t("No time yet: say how long it remembers."),
-  step: t("No time yet: say how often it decides."),
+  window: t("No time yet: enter how long it remembers."),
+  step: t("No time yet: enter how often it decides."),
 };
 
 const NO_OUTPUT = t("Nothing chosen yet: tick what it answers.");
@@ -126,8 +126,8 @@ export function toCalculus(entries: CalculusEntries): Record<string, unknown> {
  */
 export function outputsOf({ outputs, leavesOutputs }: CalculusEntries, { defined, inputs, outputs: declared }: Names): string[] {
   const left = outputs?.filter((name) => [...defined, ...inputs].some((one) => one.name === name));
-  // Where all chosen names have left the text, as after renaming the only one, it is
-  // as if none had been chosen.
+  // If no chosen name is in the text any more, for example after renaming the only one, the choice
+  // is ignored.
   if (left !== undefined && (left.length > 0 || outputs?.length === 0)) return left;
   if (declared.length > 0) return [...declared];
   if (leavesOutputs) return defined.map((one) => one.name);
@@ -158,8 +158,8 @@ export function withInputs(entries: CalculusEntries, names: Names, feed: Feed): 
 }
 
 /**
- * Of a term with arguments, as in `pow(vote(V, M))`, the text alone does not say
- * how many columns it takes.
+ * The text alone does not show how many columns a term with arguments, such as `pow(vote(V, M))`,
+ * needs.
  */
 function isCountable(args: readonly string[]): boolean {
   return args.length > 0 && !args.some((arg) => arg.includes("("));

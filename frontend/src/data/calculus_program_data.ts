@@ -167,8 +167,7 @@ export function namesOf(text: string): Names {
 }
 
 /**
- * A name that the rules define, and that `name`, which they do not, may mean: it differs by one
- * letter, or two exchanged ones.
+ * A defined name that differs from the undefined `name` by one letter, or two exchanged ones.
  */
 export function definedAlike(name: string, { defined }: Names): string | null {
   return defined.find((one) => one.name !== name && name.length > 3 && isOneSlip(name, one.name))?.name ?? null;

@@ -164,7 +164,7 @@ export function toDocument(entries: CompositeEntries): Record<string, unknown> {
   return document;
 }
 
-/** What may be a name in the text: the server has not parsed it yet, or cannot. */
+/** Possible names in a text that the server has not parsed yet, or cannot parse. */
 function wordsOf(text: string): string[] {
   return text.match(/[\p{L}_][\p{L}\p{N}_]*/gu) ?? [];
 }

@@ -1,4 +1,4 @@
-/** What a pattern was before each change, to undo the changes one by one. */
+/** The pattern before each change, to undo the changes one by one. */
 
 import { toDocument, type CompositeEntries } from "./composite_data";
 import { patternText } from "./composite_tree";
@@ -46,7 +46,7 @@ export class CompositeHistory {
   }
 }
 
-/** What the reader sees of the pattern, as text. */
+/** The visible pattern, as text. */
 function shownOf(entries: CompositeEntries): string {
   const { pattern, primitives } = toDocument(entries);
   return JSON.stringify([entries.root === null ? null : patternText(entries.root), pattern, primitives]);

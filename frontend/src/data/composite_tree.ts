@@ -263,7 +263,7 @@ export function grouped(root: PatternNode, id: number): PatternNode {
   });
 }
 
-/** Another operator over the same parts; what only the old one could say is gone. */
+/** Another operator over the same parts; settings of the old one are dropped. */
 export function turned(root: PatternNode, id: number, op: Operator, length: Span): PatternNode {
   return changed(root, id, (one) => {
     if (one.op === op || one.op === "primitive") return one;

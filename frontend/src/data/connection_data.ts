@@ -24,7 +24,7 @@ export interface Known {
   latenessMs: number;
   /** Milliseconds since the newest rows were processed; null before any. */
   restMs: number | null;
-  /** Rows wait, and have for a while. */
+  /** Rows have been waiting for a while. */
   isStalled: boolean;
   /** A connector of the feed keeps failing or does not run. */
   isFailing: boolean;
@@ -33,8 +33,8 @@ export interface Known {
 /** How long beyond the feed's lateness before it counts as behind. */
 const BEHIND_MS = 15_000;
 /**
- * After this long without rows the page says when the last ones came: a recording has
- * ended, or its source is quiet.
+ * After this long without rows the page shows when the last ones came: a recording has ended, or
+ * its source is silent.
  */
 export const QUIET_MS = 60_000;
 /**
@@ -77,7 +77,7 @@ export const UNCONNECTED: Record<"connecting" | "reconnecting" | "refused", Word
   refused: { text: t("Logged out"), title: t("Log in again to continue") },
 };
 
-/** Connectors that keep failing or do not run, in the page's bar, and what that means. */
+/** Connectors that keep failing or do not run, in the page's bar, and the consequences. */
 export const failingWords = (names: readonly string[]): Words => ({
   text: tn("Connector fails", "{count} connectors fail", names.length),
   title: t("Rows or answers may be missing, because connectors do not work: {names}. See Feeds.", { names: names.join(", ") }),

@@ -259,16 +259,18 @@ export function mutualOf({ variables, constraints, symmetric, others }: Constrai
     : { k: names.length, within: dt[1], distance: distance.max, where: variables[0]!.where, isDifferent };
 }
 
-/** The number of events that is meant by an entry: the nearest possible one, or `before` if it is no number. */
+/** The number of events for an entry: the nearest possible one, or `before` if it is not a
+ * number. */
 export function eventsOf(text: string, before: number): number {
   const k = text.trim() === "" ? NaN : Math.round(Number(text));
   return Number.isNaN(k) ? before : Math.min(Math.max(k, 2), MOST_VARIABLES);
 }
 
-/** Without a greatest span every event would have to be kept: the short form says it beside its field. */
+/** Without a greatest span every event would have to be kept: the short form shows this at its
+ * field. */
 export function faultOfMutual(fault: Fault, entries: ConstraintEntries): Fault {
   const isSpan = fault.pointer === "/constraints" && entries.constraints[0]?.dt?.[1] === null;
-  return isSpan ? { ...fault, pointer: "/constraints/0/dt", message: t("No time yet: say within how long they come.") } : fault;
+  return isSpan ? { ...fault, pointer: "/constraints/0/dt", message: t("No time yet: enter within how long they come.") } : fault;
 }
 
 /** The query of the short form; parts other than variables and constraints are kept. */

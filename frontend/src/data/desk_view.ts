@@ -136,7 +136,7 @@ function spanOf(view: DeskView, now: number): { from: number | null; until: numb
   return { from: view.from === "" ? null : Date.parse(view.from), until: view.until === "" ? null : Date.parse(view.until) };
 }
 
-/** The number of active filters besides the tab. */
+/** The number of active filters without the tab. */
 export function filterCount(view: DeskView): number {
   return [...PLAIN, "severity", "since", "muted"].filter((name) => view[name as "search"] !== "").length;
 }

@@ -81,9 +81,9 @@ export function toDocument(entries: EncounterEntries): Record<string, unknown> {
 }
 
 const MISSING: Record<string, string> = {
-  distance: t("No distance yet: say how near they must come."),
-  every: t("No time yet: say how often to look."),
-  gap: t("No time yet: say how long a place is known after a report."),
+  distance: t("No distance yet: enter how near they must come."),
+  every: t("No time yet: enter how often to look."),
+  gap: t("No time yet: enter how long a position is valid after a report."),
 };
 
 /** Faults for fields that are still empty. */

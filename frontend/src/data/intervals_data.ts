@@ -4,7 +4,7 @@
  *
  * Pure and incremental: a change rebuilds only its lane, and the columns of a query are merged on
  * demand from the old columns and the changed lanes, so that hundreds of changes per second cost
- * little beside tens of thousands of answers.
+ * little even with tens of thousands of answers.
  */
 
 import { cutAt, fluentName, isOfStay, laneName, pair, single, type Interval } from "./interval";

@@ -2,8 +2,8 @@
  * The live state of one feed: a snapshot at an outbox number, and the changes after it,
  * in order and without a gap.
  *
- * Pure: no DOM, no socket, no clock. If a frame does not follow, the outcome says so, and
- * the caller subscribes again.
+ * Pure: no DOM, no socket, no clock. If a frame does not follow, the outcome reports it, and the
+ * caller subscribes again.
  */
 
 import type { ChangesFrame, PositionsFrame, SnapshotFrame } from "../live/frames";

@@ -94,11 +94,11 @@ export class LiveSession {
     if (outcome.kind === "applied" || outcome.kind === "repeated") {
       this.isWaiting = false;
       if (outcome.kind === "applied") this.handlers.onNews(outcome);
-      // Every frame is acknowledged: the server takes missing acknowledgements for a
-      // reader that cannot keep up.
+      // Every frame is acknowledged: for the server, missing acknowledgements mean that the reader
+      // cannot keep up.
       if (this.data.seq !== null) this.socket.send({ type: "ack", feed: this.data.feed, seq: this.data.seq });
     } else if (outcome.kind === "gap" && !this.isWaiting) {
-      // Asked once: frames still under way after the gap would ask again.
+      // Requested once: frames that arrive after the gap would request it again.
       this.subscribe();
       this.isWaiting = true;
     }

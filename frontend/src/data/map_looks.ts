@@ -1,4 +1,4 @@
-/** How the reader wants a feed's map drawn. Pure. */
+/** The reader's settings of a feed's map. Pure. */
 
 import { isObject } from "../lib/parse";
 import { GROUPINGS, type Grouping } from "./clusters";

@@ -53,8 +53,8 @@ export function missingSteps({ steps }: EntityProgress): number[] {
 }
 
 /**
- * Begun, but not yet an answer. Being outside, or at some distance, does not count as begun:
- * that holds for most entities.
+ * Begun, but not yet an answer. Being outside, or at some distance, does not count as begun,
+ * because it holds for most entities.
  */
 export function isHalfDone({ done, of, steps }: EntityProgress, pattern: readonly MotionStep[]): boolean {
   return done < of && steps.some((step, i) => step !== null && pattern[i]?.sense === "inside");

@@ -29,7 +29,7 @@ export function nearness(rows: readonly Position[], k: number, feed: Pick<Feed, 
     (a, b) => a - b,
   );
   const newest = rows.reduce((latest, [, , , t]) => Math.max(latest, t), -Infinity);
-  // At a random moment the usual reporter is half an interval old.
+  // At a random moment the last report is typically half an interval old.
   const interval = 2 * median(rows.map(([, , , t]) => newest - t));
   const distance = round(reach[Math.floor(CLOSE_SHARE * reach.length)]!);
   return { distance, within: feed.time === "ms" ? duration(interval) : Math.ceil(round(interval)) };

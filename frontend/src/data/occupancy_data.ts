@@ -61,11 +61,11 @@ export function toDocument(entries: OccupancyEntries): Record<string, unknown> {
 /** Faults for fields that are still empty. */
 export function faultInForm(fault: Fault, { place, region, ranges, count }: OccupancyEntries): Fault {
   if (fault.pointer === "" && place === "region" && region === null && fault.message.includes("'region'"))
-    return { pointer: "/region", message: t("No region yet: draw one on the map, choose a stored one or bring a file.") };
+    return { pointer: "/region", message: t("No region yet: draw one on the map, choose a stored one or import a file.") };
   if (fault.pointer === "/ranges" && ranges.every((row) => row.column === ""))
-    return { ...fault, message: t("No range yet: add one, and say between which values.") };
-  if (fault.pointer === "/count/1" && count.trim() === "") return { ...fault, message: t("No number yet: say how many.") };
-  return missingKey(fault) === "count" ? { pointer: "/count", message: t("No number yet: say how many.") } : fault;
+    return { ...fault, message: t("No range yet: add one, and enter its bounds.") };
+  if (fault.pointer === "/count/1" && count.trim() === "") return { ...fault, message: t("No number yet: enter how many.") };
+  return missingKey(fault) === "count" ? { pointer: "/count", message: t("No number yet: enter how many.") } : fault;
 }
 
 // ---- The count over time

@@ -116,10 +116,10 @@ export function toSpecification(entries: CrossingEntries): Record<string, unknow
 export function faultInForm(fault: Fault, { place, region, ranges, within }: CrossingEntries): Fault {
   const missing = fault.pointer === "" ? /'(\w+)'/.exec(fault.message)?.[1] : undefined;
   if (missing === "region" && place === "region" && region === null)
-    return { pointer: "/region", message: t("No region yet: draw one on the map, choose a stored one or bring a file.") };
+    return { pointer: "/region", message: t("No region yet: draw one on the map, choose a stored one or import a file.") };
   if (fault.pointer === "/ranges" && ranges.every((row) => row.column === ""))
-    return { ...fault, message: t("No range yet: add one, and say between which values.") };
-  if (missing === "within" && within === null) return { pointer: "/within", message: t("No time yet: say within what time.") };
+    return { ...fault, message: t("No range yet: add one, and enter its bounds.") };
+  if (missing === "within" && within === null) return { pointer: "/within", message: t("No time yet: enter within what time.") };
   return fault;
 }
 

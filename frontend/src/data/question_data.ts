@@ -12,11 +12,11 @@ export interface Question {
   /** Its name in the address, and the key of its draft. */
   readonly key: string;
   readonly family: string;
-  /** The title of its card, its icon, and a sentence that says what it finds. */
+  /** The title of its card, its icon, and a sentence that describes its answers. */
   readonly title: string;
   readonly icon: string;
   readonly text: string;
-  /** The initial document, besides family and version. */
+  /** The initial document, without family and version. */
   readonly begin: (feed: Feed) => Record<string, unknown>;
 }
 

@@ -40,8 +40,8 @@ const route = record({
 });
 /**
  * Only the newest `alerts` of the `opened` ones were evaluated; `unreached` reach nobody, `unseen`
- * only channels that the user does not see. Of a rule tried alone, `matched`: that it matches,
- * `reached`: of these, that reach someone; `warning`: why the rule reaches nobody.
+ * only channels that the user does not see. For a rule tried alone, `matched`: the alerts that it
+ * matches, `reached`: those of them that reach someone; `warning`: why the rule reaches nobody.
  */
 export const dryRun = record({
   opened: integer,

@@ -1,4 +1,4 @@
-/** Teams, members, invitations and people in the form of the API. */
+/** Teams, members, invitations and users in the form of the API. */
 
 import { boolean, id, list, nullable, oneOf, otherwise, record, string } from "../lib/parse";
 import { moment } from "../lib/shapes";

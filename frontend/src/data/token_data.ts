@@ -1,4 +1,4 @@
-/** What a token may do. */
+/** The permissions of a token. */
 
 import { record, string } from "../lib/parse";
 import { t } from "../lib/texts";
@@ -10,5 +10,5 @@ export function scopeName(sent: string): string {
   return (SCOPES as Partial<Record<string, string>>)[sent] ?? sent;
 }
 
-/** A token that was just made: it is shown this once. */
+/** A new token: it is shown only once. */
 export const madeToken = record({ token: string });

@@ -125,8 +125,8 @@ export const STATE_WORDS: Record<Upload["state"], string> = {
 };
 
 /**
- * The name that all rows have because no column names their things; null when one does, or a single
- * row has nothing to tell apart.
+ * The name that all rows have because no column names their things; null when one does, or when
+ * there is a single row.
  */
 export function nameOfAll(found: Inspection): string | null {
   return found.reading.entity.length === 0 && found.good > 1 ? found.reading.thing : null;
@@ -167,8 +167,8 @@ export function feedName(file: string): string {
 }
 
 /**
- * What the feed cannot use of the file, or only in another form: sentences
- * for the reader, worst first.
+ * Columns of the file that the feed cannot use, or only in another form: sentences for the reader,
+ * worst first.
  */
 export function differences(
   { into, from, to, reading }: Pick<Inspection, "into" | "from" | "to" | "reading">,
@@ -180,7 +180,9 @@ export function differences(
   if (!into.wall_clock && first !== null && from !== null && to !== null && from < first)
     sentences.push(
       to < first
-        ? t("The sample is older than the feed: rows before {first} are left out. Make a new feed of older files.", { first: clock(first) })
+        ? t("The sample is older than the feed: rows before {first} are left out. Create a new feed for older files.", {
+            first: clock(first),
+          })
         : t("Rows before {first} are left out: the feed's clock has passed them.", { first: clock(first) }),
     );
   if (!into.wall_clock && first !== null && from !== null && into.ahead !== null && from > first + into.ahead)

@@ -83,8 +83,8 @@ export function toSearch(state: ViewState): string {
   if (state.detection !== null) at.set("detection", state.detection);
   if (state.range !== null) at.set("range", state.range.map(Math.round).join(SEPARATOR));
   if (state.window !== null) at.set("window", state.window.map(Math.round).join(SEPARATOR));
-  // Rounded up, as clocks show it: else the last instant of a second would be shown as
-  // another second by the link.
+  // Rounded up to a full second: else the link would show the last instant of a second as another
+  // second.
   if (state.instant !== null) at.set("t", String(Math.floor(state.instant)));
   if (state.span !== null) at.set("span", String(Math.round(state.span)));
   if (state.map !== null) at.set("at", [state.map.x, state.map.y, state.map.zoom].join(SEPARATOR));

@@ -1,4 +1,4 @@
-/** What a query watches: one region, or a range of values for some columns. Pure. */
+/** The target of a query: one region, or a range of values for some columns. Pure. */
 
 import { isObject } from "../lib/parse";
 import { asGeometry, isReference, type Geometry, type Reference } from "../lib/regions";

@@ -1,6 +1,6 @@
 /**
- * What single calls of the API answer, typed and checked: counts, secrets shown once, lists for one
- * dialog. Rows are in `shapes.ts`.
+ * Answers of single API calls, typed and checked: counts, secrets shown once, lists for one dialog.
+ * Rows are in `shapes.ts`.
  */
 
 import { faultList } from "./api";
@@ -83,7 +83,7 @@ export type Score = ReturnType<typeof score>;
 
 export const positions = record({ t: nullable(number), entities: list(position) });
 
-/** What goes with a feed that is removed. */
+/** The data that are removed with a feed. */
 export const holdings = record({
   rows: integer,
   regions: integer,
@@ -116,7 +116,7 @@ export const importedRegions = record({
     record({
       name: string,
       geometry: regionGeometry,
-      /** Its name in the file, if another region has that. */
+      /** Its name in the file, if another region has this name. */
       file_name: otherwise(nullable(string), null),
       /** A stored region of the same shape. */
       same_as: otherwise(nullable(string), null),

@@ -28,8 +28,8 @@ const ROOT = "/api/v1/";
 export const OUTDATED = "X-Page-Outdated";
 
 /**
- * The page behind a link asked for data that it was not given. Not a fault of the reader:
- * `fail` does not report it.
+ * The page behind a link requested data that it does not have. Not a fault of the reader: `fail`
+ * does not report it.
  */
 export class NotShared extends ApiError {
   constructor() {
@@ -69,7 +69,9 @@ async function faultsOf(response: Response): Promise<Fault[]> {
       pointer: "",
       message:
         known[response.status] ??
-        t("The server answered with the status {status}. Try again; if it goes on, tell an administrator.", { status: response.status }),
+        t("The server answered with the status {status}. Try again; if this persists, inform an administrator.", {
+          status: response.status,
+        }),
     },
   ];
 }
@@ -128,7 +130,7 @@ export const csrfToken = (): string => tokenElement(document)?.content ?? "";
 
 /**
  * Since this page was opened the reader has logged in again, in another tab: takes the new token,
- * so that what was entered here can be stored. False if nobody is logged in, or somebody else.
+ * so that the entries here can be stored. False if nobody is logged in, or somebody else.
  */
 export async function renewToken(): Promise<boolean> {
   const response = await fetch("/account/", { credentials: "same-origin" }).catch(() => null);
@@ -141,7 +143,7 @@ export async function renewToken(): Promise<boolean> {
   return true;
 }
 
-/** Whose page it is. */
+/** The page's user. */
 function readerOf(page: Document): string | null {
   const data: unknown = JSON.parse(page.getElementById("page-data")?.textContent ?? "null");
   const me = isObject(data) ? data["me"] : null;

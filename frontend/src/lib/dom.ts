@@ -131,7 +131,7 @@ export function linkButton(text: string, href: string, name?: string, kind = "")
   return h("a", { class: `button ${kind}`.trim(), href }, name ? icon(name) : null, text);
 }
 
-/** Fetches a file to be kept. The page does not count as left, so it does not ask for what is not saved. */
+/** Downloads a file. The page does not count as left, so it does not ask about unsaved changes. */
 export function download(href: string): void {
   h("a", { href, download: "" }).click();
 }
@@ -152,7 +152,7 @@ export function awaiting(): HTMLElement {
   );
 }
 
-/** True while the reader types in a field, so that single-key shortcuts are ignored. */
+/** True while the reader is typing in a field, so that single-key shortcuts are ignored. */
 export function isTyping(event: KeyboardEvent): boolean {
   const target = event.target;
   if (!(target instanceof HTMLElement)) return false;

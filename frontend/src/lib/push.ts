@@ -25,7 +25,7 @@ export interface Subscription {
 /** Asks for permission, starts the worker and subscribes. `key`: the server's. Throws NoPush. */
 export async function subscribe(key: string): Promise<Subscription> {
   if (!("serviceWorker" in navigator) || !("PushManager" in window))
-    throw new NoPush(t("This browser takes no push messages here: they need https, and on an iPhone the page on the home screen."));
+    throw new NoPush(t("This browser accepts no push messages here: they need https, and on an iPhone the page on the home screen."));
   if ((await Notification.requestPermission()) !== "granted")
     throw new NoPush(t("The browser does not allow notifications for this page. Allow them in its site settings first."));
   const registration = await navigator.serviceWorker.register(WORKER);
@@ -65,7 +65,7 @@ function parts(one: PushSubscription): Subscription {
   return { url: one.endpoint, browser_keys: `${written.keys?.["p256dh"] ?? ""} ${written.keys?.["auth"] ?? ""}` };
 }
 
-/** "Firefox on Linux", so that its owner can tell it from others. */
+/** "Firefox on Linux", so that its owner can distinguish it from others. */
 export function browserName(agent: string): string {
   const names: [RegExp, string][] = [
     [/Edg\//, "Edge"],

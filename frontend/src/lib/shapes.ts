@@ -1,4 +1,4 @@
-/** What the server sends, typed and checked: rows of the API and of the frames. */
+/** Data from the server, typed and checked: rows of the API and of the frames. */
 
 import {
   anything,
@@ -110,7 +110,7 @@ export type AlertGroup = ReturnType<typeof alertGroup>;
 const quantiles = record({ median: nullable(number), p90: nullable(number) });
 const noisy = list(record({ key: id, name: string, count: integer }));
 const bySeverity = record({ info: list(integer), low: list(integer), high: list(integer), critical: list(integer) });
-/** Statistics of the desk over a span of time. */
+/** Statistics of the desk over a period. */
 export const alertNumbers = record({
   times: list(moment),
   open: bySeverity,

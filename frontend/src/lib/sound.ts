@@ -59,7 +59,7 @@ export function soundAlert(severity: Severity): void {
   play(context, TONES[severity]);
 }
 
-/** Played on a click, whatever the settings. */
+/** Played on a click, independent of the settings. */
 export async function trySound(severity: Severity): Promise<void> {
   context ??= new AudioContext();
   await context.resume();
@@ -71,7 +71,7 @@ function play(on: AudioContext, { hertz, times, gain }: Tone): void {
     const begin = on.currentTime + n * (TONE_S + PAUSE_S);
     const tone = new OscillatorNode(on, { type: "sine", frequency: hertz });
     const volume = new GainNode(on, { gain: 0 });
-    // Without a ramp at both ends the loudspeaker clicks.
+    // Without a ramp at both ends there is an audible click.
     volume.gain.setValueAtTime(0, begin);
     volume.gain.linearRampToValueAtTime(gain, begin + 0.02);
     volume.gain.linearRampToValueAtTime(0, begin + TONE_S);

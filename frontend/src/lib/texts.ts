@@ -17,7 +17,7 @@ export type Values = Record<string, string | number>;
 const catalogues = import.meta.glob<{ default: Catalogue }>("../../locale/*.po");
 export const language = typeof document === "undefined" ? "en" : document.documentElement.lang.slice(0, 2);
 const chosen = catalogues[`../../locale/${language}.po`];
-// Modules use texts while they are loaded, so the catalogue has to be there before.
+// Modules use texts while they are loaded, so the catalogue has to be loaded before.
 const catalogue: Catalogue | null = chosen === undefined ? null : (await chosen()).default;
 
 /** A text; `{name}` is replaced by the value of that name. */

@@ -59,8 +59,7 @@ export function toWall(t: number, zone: Zone): string {
 }
 
 /**
- * The instant at which clocks of the zone show this; the earlier one of two; null
- * for an invalid date or time.
+ * The instant of this local time; the earlier one of two; null for an invalid date or time.
  */
 export function fromWall(text: string, zone: Zone): number | null {
   const wall = Date.parse(`${text}Z`);

@@ -76,7 +76,7 @@ export const STEP_NAMES: Record<string, string> = {
   assigned: t("assigned it to"),
   resolved: t("resolved it"),
   reopened: t("reopened it"),
-  commented: t("said"),
+  commented: t("commented"),
   ended: t("It ended by itself"),
   withdrawn: t("Its answer was withdrawn"),
   changed: t("Its query was edited or switched off"),
@@ -91,7 +91,7 @@ export const JOB_STATES: Record<string, string> = {
   backoff: t("Waiting to start again"),
   crash_loop: t("Keeps failing"),
 };
-/** What happens to jobs and their feeds (webapp/jobs/models.py, JobEvent). */
+/** Events of jobs and their feeds (webapp/jobs/models.py, JobEvent). */
 export const JOB_EVENTS: Record<string, string> = {
   started: t("Started"),
   ready: t("Ready"),
@@ -117,6 +117,6 @@ export function familyName(family: string): string {
   return familyOf(family)?.name ?? kindName(family);
 }
 
-/** What the page says when an address names a feed that it cannot show. */
+/** The page's text when an address names a feed that it cannot show. */
 export const anotherFeed = (feed: string): string =>
   t("The feed “{feed}” no longer exists, or is not shared with you. This is another one.", { feed });

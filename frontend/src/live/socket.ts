@@ -6,8 +6,8 @@
 import { type ClientMessage, type Frame, parseFrame } from "./frames";
 
 /**
- * `refused`: not logged in any more; `forbidden`: the feed is not, or no
- * longer, shared with the reader.
+ * `refused`: no longer logged in; `forbidden`: the feed is not, or no longer, shared with the
+ * reader.
  */
 export type ConnectionState = "connecting" | "open" | "reconnecting" | "refused" | "forbidden";
 
@@ -58,7 +58,7 @@ export class LiveSocket {
   private timer: ReturnType<typeof setTimeout> | null = null;
   private silence: ReturnType<typeof setTimeout> | null = null;
   private isWanted = false;
-  /** The server closed it for good; the reader may ask for another trial. */
+  /** The server closed it permanently; the reader may request another attempt. */
   private isEnded = false;
   private readonly online = (): void => this.retryNow();
 

@@ -167,7 +167,7 @@ body.append(
         "span",
         {},
         h("span", { class: "label" }, t("Browser notifications")),
-        h("span", { class: "hint block" }, t("For new alerts while Vedette is open but not in front.")),
+        h("span", { class: "hint block" }, t("For new alerts while Vedette is open but not in the foreground.")),
       ),
       h("span", { class: "switch" }, notify, h("span", {})),
     ),
@@ -449,7 +449,7 @@ const here = button(t("Notify this browser"), { icon: "bell-ring", kind: "button
 body.append(
   panel(
     t("Channels"),
-    orWhyNot(shell.me, t("Where alerts go besides this page.")),
+    orWhyNot(shell.me, t("Where alerts are sent in addition to this page.")),
     h(
       "div",
       { class: "row row-wrap" },
@@ -470,7 +470,7 @@ const rules = new RulesView(
 body.append(
   panel(
     t("Rules"),
-    orWhyNot(shell.me, t("Which alerts go to which channels, besides those that a channel subscribes to.")),
+    orWhyNot(shell.me, t("Which alerts go to which channels, in addition to those that a channel subscribes to.")),
     h(
       "div",
       { class: "row" },

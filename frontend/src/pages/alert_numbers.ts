@@ -50,7 +50,7 @@ function show(numbers: AlertNumbers): void {
     [t("Opened"), formatNumber(numbers.opened)],
     [t("Time to acknowledge, median"), howLong(numbers.seconds_to_acknowledge.median)],
     [t("Time to acknowledge, 90th percentile"), howLong(numbers.seconds_to_acknowledge.p90)],
-    [t("Time to resolve by a person, median"), howLong(numbers.seconds_to_resolve.median)],
+    [t("Time to resolve by a user, median"), howLong(numbers.seconds_to_resolve.median)],
     [t("Ended, not acknowledged"), formatNumber(numbers.ended_unattended)],
     [t("Judged right"), formatNumber(numbers.verdicts["right"] ?? 0)],
     [t("False alarms"), formatNumber(numbers.verdicts["false"] ?? 0)],

@@ -51,7 +51,7 @@ let open: string | null = null;
 let next: string | null = null;
 let total: number | null = null;
 let isLoading = false;
-/** The browser goes back to the list, which takes it a moment. */
+/** The browser goes back to the list asynchronously. */
 let isLeaving = false;
 /** Drops responses to requests that are no longer current. */
 let asked = 0;
@@ -289,8 +289,8 @@ function take(row: Alert): void {
 }
 
 /**
- * An alert that is opened from the list is one step forward: the browser's
- * way back leads to the list.
+ * Opening an alert from the list is one step in the history, so the browser's Back leads to the
+ * list.
  */
 function select(id: string | null): void {
   const before = open;
@@ -314,7 +314,7 @@ function turnTo(id: string | null): void {
   else if (before !== null) table.focus(before);
 }
 
-/** The address leads: the browser went back or forward. */
+/** The address decides: the browser went back or forward. */
 function follow(): void {
   if (isLeaving) {
     // Another alert may have been opened while the browser went back.
@@ -331,7 +331,7 @@ function follow(): void {
 
 /**
  * The server has ended the socket, as it does when a feed was removed or is no longer shared: the
- * desk follows the others, or tries again if that is not the reason or cannot be found out.
+ * desk follows the others, or tries again if there is another or an unknown reason.
  */
 async function followOthers(last: Map<string, number>): Promise<void> {
   const feeds = await getAll("feeds/", feedParser).catch(() => shell.feeds);

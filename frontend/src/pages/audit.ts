@@ -40,7 +40,8 @@ body.append(
   panel,
 );
 
-/** Wide enough for a day and a time in every language, with its name: two empty ones look the same. */
+/** Wide enough for a day and a time in every language, with its label: two empty fields look the
+ * same. */
 function moment(name: string, field: HTMLInputElement): HTMLElement {
   return h("div", { class: "row toolbar-moment" }, h("label", { for: field.id, class: "small muted" }, name), field);
 }

@@ -81,7 +81,7 @@ function panel(title: string, content: Element): HTMLElement {
 
 let isKnownShown = false;
 
-/** Another span leaves the forms alone: somebody may be writing in them. */
+/** Another span does not change the forms, because the reader may be typing in them. */
 async function load(): Promise<void> {
   try {
     const reports = await get(about("entity"), entityReports);
@@ -214,7 +214,7 @@ function showNotes(all: readonly Note[], text = ""): void {
     try {
       await work;
       const known = await get(about("profile"), profileParser);
-      // What is written meanwhile, in the field that is on the page by now.
+      // Text typed meanwhile, in the field that is now on the page.
       const written = notes.querySelector("textarea")?.value ?? "";
       showNotes(known.notes, written.trim() === stored ? "" : written);
     } catch (error) {
@@ -287,7 +287,7 @@ function showAnswers(all: readonly Detection[], names: ReadonlyMap<string, strin
     names.get(one.query) ?? t("Query {query}", { query: one.query }),
     moment(one.start),
   ]);
-  replace(answers, table([t("Answer"), t("Query"), t("From")], rows, t("It takes part in no answer of this span.")));
+  replace(answers, table([t("Answer"), t("Query"), t("From")], rows, t("It is in no answer of this period.")));
 }
 
 function showAlerts(all: readonly Alert[]): void {

@@ -62,7 +62,7 @@ function addressOf(id: string): string {
 }
 
 function steps(at: number): HTMLElement {
-  const names = [t("Choose a file"), t("Say what it means"), t("Load it")];
+  const names = [t("Choose a file"), t("Check what it means"), t("Load it")];
   return h(
     "ol",
     { class: "wizard-steps" },
@@ -137,7 +137,7 @@ function load(row: Upload): void {
   );
 }
 
-/** The address of the live page at a place and time where the sample is worth a look. */
+/** The address of the live page at an interesting place and time of the sample. */
 async function showSample(feed: string): Promise<void> {
   const found = await get("samples/", samples).catch(() => []);
   const opens = found.find(({ name }) => name === wanted.get("sample"))?.opens ?? null;
@@ -184,8 +184,8 @@ function describe(row: Upload): void {
     },
     (error) => {
       form.setAttribute("aria-busy", "false");
-      settings.why.textContent = t("The file cannot be read: the message in the form says why.");
-      // Nothing can be chosen yet that would make it readable.
+      settings.why.textContent = t("The file cannot be read: the form shows the reason.");
+      // There are no choices yet that would make it readable.
       if (isFirst)
         replace(
           formPlace,
@@ -224,7 +224,7 @@ function describe(row: Upload): void {
   void look.now();
 }
 
-/** Why a file cannot be read at all; it may be tried again when the server was the reason. */
+/** Why a file cannot be read; the reader may try again if the server was the reason. */
 function unreadable(error: unknown, again: () => void): HTMLElement {
   const isRefused = error instanceof ApiError && error.status === 400;
   return h(
@@ -267,7 +267,7 @@ function loading(text: string): Pick<Settings, "action" | "why" | "allow"> {
         ? t("The server inspects the file ...")
         : found.reading.crs === UTM
           ? t("Choose the UTM zone of the coordinates first.")
-          : t("With these settings no row can be used: the list beside the sample says why.");
+          : t("With these settings no row can be used: the list next to the sample shows the reasons.");
   };
   allow(null);
   return { action, why, allow };
@@ -281,7 +281,7 @@ function fileSettings(name: string, time: TimeUnit): Settings {
     element: h(
       "section",
       { class: "stack", "data-pointer": "/into" },
-      h("h3", { class: "section-title" }, t("What the feed takes from it")),
+      h("h3", { class: "section-title" }, t("How the feed uses it")),
       list,
     ),
     ...loading(t("Load the file into the feed")),

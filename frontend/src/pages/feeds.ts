@@ -76,7 +76,7 @@ function jobCard(row: Job): HTMLElement {
       action === "stop"
         ? confirmDanger(
             t("Stop the job “{name}”?", { name: row.name }),
-            t("Its feeds are still received and stored; answers wait until it is started again."),
+            t("Rows of its feeds are still received and stored; answers wait until it is started again."),
             t("Stop job"),
           )
         : Promise.resolve(true);
@@ -457,7 +457,7 @@ async function refresh(): Promise<void> {
           h(
             "div",
             { class: "panel" },
-            empty("activity", t("No job yet"), t("The job that evaluates the queries is made with the first feed.")),
+            empty("activity", t("No job yet"), t("The job that evaluates the queries is created with the first feed.")),
           ),
         ]
       : jobs.map(jobCard)),
@@ -473,7 +473,7 @@ async function refresh(): Promise<void> {
         empty(
           "radio",
           t("No feed yet"),
-          t("A feed is a stream of moving things. An operator makes one here or through the API; “make demo” brings five."),
+          t("A feed is a stream of moving things. Operators create one here or through the API; “make demo” provides five."),
           mayMake ? newFeed("button-primary") : null,
         ),
       ),

@@ -70,7 +70,7 @@ if (first === undefined) {
     empty(
       "radio",
       t("No feed yet"),
-      t("A feed is a stream of moving things: vessels, cars, people, tags. Make one, or ask for access to one that exists."),
+      t("A feed is a stream of moving things: vessels, cars, people, tags. Create one, or ask for access to an existing one."),
       mayOperate(shell.me)
         ? linkButton(t("New feed"), "/feeds/new", "plus", "button-primary")
         : linkButton(t("Feeds and jobs"), "/feeds/", "activity"),

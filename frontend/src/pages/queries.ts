@@ -224,7 +224,7 @@ function show(): void {
       empty(
         "waypoints",
         t("No queries yet"),
-        t("A query runs continuously: draw a region, say what counts, and Vedette notifies you each time it happens."),
+        t("A query runs continuously: draw a region, choose what counts, and Vedette notifies you each time it happens."),
         linkButton(t("Register the first one"), "/queries/new", "plus", "button-primary"),
       ),
     );

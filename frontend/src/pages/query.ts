@@ -49,7 +49,7 @@ const stored = shell.data["query"] === null || shell.data["query"] === undefined
 const families = isObject(shell.data["families"]) ? Object.keys(shell.data["families"]) : Object.keys(knownFamilies);
 const parameters = new URLSearchParams(location.search);
 const CHECK_AFTER_MS = 350;
-/** After this long the sentence of the document before is taken away. */
+/** After this long the sentence of the previous document is removed. */
 const SLOW_CHECK_MS = 700;
 /** Hovering over many answers in passing fetches nothing. */
 const POINTED_AT_MS = 120;
@@ -168,7 +168,7 @@ class QueryPage {
             "p",
             { class: "notice notice-high" },
             icon("triangle-alert"),
-            h("span", {}, t("You can preview a query here, but not register it: that takes the role analyst in a team.")),
+            h("span", {}, t("You can preview a query here, but not register it: that requires the role analyst in a team.")),
           )
         : null;
     replace(
@@ -178,7 +178,7 @@ class QueryPage {
       this.body,
     );
     left.addEventListener("input", ({ target }) => {
-      // Another feed is another page, which begins anew.
+      // Another feed is another page, which starts again.
       if (!(target instanceof HTMLSelectElement && target.id === FEED_FIELD)) this.isEdited = true;
       this.bulk?.changed();
     });
@@ -209,7 +209,7 @@ class QueryPage {
   private async choose(question: Question): Promise<void> {
     const before = this.specification();
     const earlier = this.drafts.get(draftOf(this.question)) ?? {};
-    // What only the other families write that share the draft.
+    // Keys that only the other families with the same draft write.
     const ofOthers: Record<string, unknown> = {};
     for (const key of familyOf(this.question.family)?.draft?.own ?? []) ofOthers[key] = earlier[key];
     this.drafts.set(draftOf(this.question), { ...ofOthers, ...before });
@@ -237,7 +237,7 @@ class QueryPage {
       regions,
       timeZone: shell.me.time_zone,
       map,
-      beside: () => this.beside(),
+      common: () => this.common(),
       onChange: () => this.edited(),
       onProposal: () => this.changed(),
     });
@@ -267,7 +267,7 @@ class QueryPage {
     );
     feed.addEventListener("change", () => {
       location.assign(address("/queries/new", { feed: feed.value, family: this.question.key, from: isBulk ? "file" : null }));
-      // For a reader who stays.
+      // For a reader who stays on the page.
       feed.value = this.feed.name;
     });
     return h(
@@ -301,11 +301,11 @@ class QueryPage {
   /** As the form has it. */
   private written(): Record<string, unknown> {
     const document = this.editor?.specification() ?? { family: this.question.family, version: 1 };
-    return { ...document, ...this.beside() };
+    return { ...document, ...this.common() };
   }
 
   /** Fields outside the family's own editor. */
-  private beside(): Record<string, unknown> {
+  private common(): Record<string, unknown> {
     const derive = this.derive?.value() ?? null;
     return derive === null ? {} : { derive };
   }

@@ -185,7 +185,7 @@ class RegionsPage {
     if (await this.mayDiscard()) this.select(row);
   }
 
-  /** Whether nothing drawn is unsaved, or the reader gives it up. */
+  /** Whether no drawn region is unsaved, or the reader discards it. */
   private async mayDiscard(): Promise<boolean> {
     if (this.draft === null) return true;
     return confirmDanger(t("Discard what you have drawn?"), t("It is not saved."), t("Discard"));
@@ -314,7 +314,7 @@ class RegionsPage {
       this.current = saved;
       toast(t("“{name}” is saved.", { name: saved.name }), "good");
       await this.load();
-      // Not if something else was begun meanwhile.
+      // Not if something else was started meanwhile.
       if (this.isAt(saved)) this.select(this.rows.find((row) => row.id === saved.id) ?? null);
     } catch (error) {
       if (error instanceof ApiError && error.status === 400) {
@@ -327,7 +327,7 @@ class RegionsPage {
     }
   }
 
-  /** The region with these changes; null when another change stays. */
+  /** The region with these changes; null when another user's change is kept. */
   private async changed(row: RegionRow, body: object): Promise<RegionRow | null> {
     const updated_at = await replaceable(
       "regions",
@@ -352,8 +352,8 @@ class RegionsPage {
 
   /**
    * What to import of a file; if some of it is refused, stored already, or gets another
-   * name, the reader chooses. Null: nothing. A file of which all is refused is sent,
-   * for the server to say why.
+   * name, the reader chooses. Null: nothing. A file that is refused as a whole is sent, so that the
+   * server reports the reason.
    */
   private async askedAbout(form: FormData): Promise<ImportChoice | null> {
     form.append("dry_run", "true");

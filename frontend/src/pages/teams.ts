@@ -39,7 +39,8 @@ function refuse(dialog: Dialog): (error: unknown) => void {
   return (error) => (error instanceof ApiError && error.status === 400 ? showFaults(dialog.body, error.faults) : fail(error));
 }
 
-/** Does it, reports it, and loads everything again: roles decide what else can be done. */
+/** Performs the action, reports it, and loads everything again, because roles decide about further
+ * actions. */
 async function act(work: Promise<unknown>, done: string): Promise<void> {
   try {
     await work;
@@ -167,7 +168,7 @@ function removeMember(team: Team, member: Member): void {
     member.id === shell.me.id
       ? t("Leave {name}?", { name: team.name })
       : t("Remove {name} from {name2}?", { name: member.name, name2: team.name }),
-    h("p", {}, t("They no longer see what belongs to the team.")),
+    h("p", {}, t("They no longer see the team's objects.")),
     team.manageable ? h("div", { class: "field" }, h("span", { class: "label" }, t("What they own in the team goes to")), field) : null,
   );
   dialog.foot.append(
@@ -271,7 +272,7 @@ function invite(team: Team): void {
             made.link,
             made.sent
               ? t("The link went to {email} by e-mail.", { email: made.email })
-              : t("This server sends no e-mail: give the link to the person yourself."),
+              : t("This server sends no e-mail: send the link yourself."),
           );
           void load();
         }, refuse(dialog)),

@@ -39,7 +39,8 @@ export class AlertDetailView {
   /** The open alert as the page knows it now. */
   private shown: Alert | null = null;
   /**
-   * Drops responses about an alert that was closed or loaded again. News of the same state do not.
+   * Drops responses about an alert that was closed or loaded again. Updates of the same state do
+   * not.
    */
   private loads = 0;
   private readonly zone: Zone;
@@ -94,7 +95,7 @@ export class AlertDetailView {
       },
       (error: unknown) => {
         fail(error);
-        // Another user was faster: the reader sees their change before deciding again.
+        // Another user decided before: the reader sees their change before deciding again.
         if (error instanceof ApiError && error.status === 409) this.refresh(alert);
       },
     );
@@ -111,8 +112,8 @@ export class AlertDetailView {
   }
 
   /**
-   * News of an alert: if it is open, and someone decided or its answer ended, it is shown anew.
-   * What the reader typed stays.
+   * An update of an alert: if it is open, and someone decided or its answer ended, it is shown
+   * again. Text that the reader typed stays.
    */
   changed(alert: Alert): void {
     const before = this.shown;
@@ -153,11 +154,10 @@ export class AlertDetailView {
         h("div", { class: "skeleton" }),
       ),
     );
-    // By keyboard, what can be done with the alert follows; keys do not end in
-    // a row that is drawn again.
+    // By keyboard, the focus moves to the alert's actions, because the row may be drawn again.
     this.element.focus({ preventScroll: true });
     mapView().catch(() => {
-      // The request below says that the server cannot be reached.
+      // The request below reports that the server cannot be reached.
     });
     await this.load(alert);
   }

@@ -10,7 +10,7 @@ import { formatMoment, type Zone } from "../lib/time";
 import { kindName, SEVERITY_NAMES, STATE_NAMES } from "../lib/words";
 
 /** Rows rendered beyond the visible ones, so that they are there when the reader scrolls. */
-const BESIDE = 4;
+const OVERSCAN = 4;
 /** This many rows before the last loaded one, more are fetched. */
 const NEAR_END = 16;
 /** As in pages.css: rows of a table, and cards on a phone. CSS pixels. */
@@ -95,8 +95,8 @@ export class AlertTableView {
     const shown = this.list.shown();
     const height = rowPx();
     const { scrollTop, clientHeight } = this.element;
-    const first = Math.max(0, Math.floor(scrollTop / height) - BESIDE);
-    const stop = Math.min(shown.length, Math.ceil((scrollTop + clientHeight) / height) + BESIDE);
+    const first = Math.max(0, Math.floor(scrollTop / height) - OVERSCAN);
+    const stop = Math.min(shown.length, Math.ceil((scrollTop + clientHeight) / height) + OVERSCAN);
     this.table.setAttribute("aria-rowcount", String(shown.length + 1));
     this.above.style.setProperty("--h", `${first * height}px`);
     this.below.style.setProperty("--h", `${(shown.length - stop) * height}px`);

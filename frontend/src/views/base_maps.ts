@@ -62,8 +62,8 @@ function layerOf(map: BaseMap): Layer {
 }
 
 /**
- * The map of another server. Where it has no pictures, coastlines are shown; a message says
- * so if it has none at all.
+ * The map of another server. Where it has no pictures, coastlines are shown; a message is shown if
+ * it has none.
  */
 function ofServer(name: string, layer: L.TileLayer): Layer {
   const group = L.layerGroup([layer]);

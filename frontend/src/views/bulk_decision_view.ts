@@ -31,7 +31,7 @@ export class BulkDecisionView {
   isAll = false;
   private isStopped = false;
   private isBusy = false;
-  /** What the buttons were made for: new ones would take focus and pointer from the old. */
+  /** The state for which the buttons were made: new buttons would lose focus and pointer. */
   private shown = "";
 
   constructor(private readonly handlers: BulkHandlers) {}

@@ -40,7 +40,7 @@ export function axis(
     context.globalAlpha = 1;
     context.fillStyle = ink.faint;
     const label = axisLabel(t, step, unit, zone);
-    // A truncated number would be a wrong number.
+    // A truncated number would be misleading.
     if (x + 4 + context.measureText(label).width < width) context.fillText(label, x + 4, head / 2);
   }
 }

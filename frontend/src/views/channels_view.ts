@@ -37,7 +37,7 @@ export class ChannelsView {
     const none = empty(
       "webhook",
       t("No channel yet"),
-      t("A channel carries alerts to people: to this browser while no page is open, by e-mail, to a chat, or by a signed webhook."),
+      t("A channel sends alerts: to this browser while no page is open, by e-mail, to a chat, or by a signed webhook."),
     );
     const notice = warning === "" ? null : warningNotice(warning);
     replace(this.element, notice, ...(rows.length > 0 ? rows.map((row) => this.card(row)) : [none]));

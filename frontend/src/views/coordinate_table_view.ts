@@ -36,7 +36,7 @@ export class CoordinateTableView {
   show(geometry: Geometry | null): void {
     const isAlike = geometry !== null && this.geometry !== null && formOf(geometry) === formOf(this.geometry);
     this.geometry = geometry;
-    // The fields stay, and with them the focus: by Tab from one to the next.
+    // The fields are not replaced, so they keep the focus and Tab moves from one to the next.
     if (isAlike) {
       this.fill(numbersOf(geometry));
       return;
@@ -72,7 +72,7 @@ export class CoordinateTableView {
     this.onChange(geometry);
   }
 
-  /** The button is gone; what it began follows. */
+  /** The button has been removed; the focus moves to the next step. */
   private begin(geometry: Geometry): void {
     this.take(geometry);
     this.fields[0]?.focus();

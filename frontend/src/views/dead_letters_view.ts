@@ -23,7 +23,7 @@ const RULES: [string, string][] = [
 
 export async function showDeadLetters(feed: FeedStatus, zone: Zone): Promise<void> {
   const place = h("div", { class: "stack" });
-  // Few refused rows may lie below thousands that came too late.
+  // Few refused rows may be below thousands of late ones.
   const reason = h(
     "select",
     { class: "select", "aria-label": t("Reason") },
@@ -80,7 +80,7 @@ export async function showDeadLetters(feed: FeedStatus, zone: Zone): Promise<voi
         left > 0 ? t("{left} remaining: send again", { left: formatNumber(left) }) : "",
       ].filter((part) => part !== "");
       showResult(`${parts.join(", ")}.${problems[0] === undefined ? "" : ` ${capitalised(problems[0].detail)}.`}`, sent > 0);
-      // What was typed is kept until it is right.
+      // The typed text is kept until it is valid.
       if (sent > 0) await loading.now(false);
       return sent > 0;
     } catch (error) {
@@ -117,7 +117,7 @@ export async function showDeadLetters(feed: FeedStatus, zone: Zone): Promise<voi
   await loading.now(false);
 }
 
-/** What the server gives as an address of the next page, as `get` takes it. */
+/** The server's address of the next page, in the form for `get`. */
 function pathOf(link: string): string {
   const url = new URL(link, location.href);
   return url.pathname + url.search;
@@ -184,7 +184,7 @@ function edit(element: HTMLElement, text: HTMLElement, row: DeadLetter, send: Se
     showFaults(element, isRow ? [] : [{ pointer: "/row", message }]);
     if (isRow) void send({ id: Number(row.id), row: changed });
   };
-  // Beside the row: the dialog hides a toast.
+  // Next to the row, because the dialog hides a toast.
   text.replaceWith(h("div", { class: "field", "data-pointer": "/row" }, field));
   element.lastElementChild?.replaceWith(button(t("Send it"), { icon: "send", kind: "button-sm button-primary", onClick: take }));
   field.focus();

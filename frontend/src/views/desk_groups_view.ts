@@ -123,7 +123,7 @@ function strip(counts: readonly number[]): SVGSVGElement {
   );
 }
 
-/** A single alert stays visible beside a thousand. */
+/** A single alert stays visible next to a thousand. */
 function bar(count: number, most: number): number {
   return count === 0 ? 1 : Math.max(3, Math.round((count / most) * HEIGHT_PX));
 }

@@ -17,7 +17,7 @@ export function openDialog(title: string, ...content: Child[]): Dialog {
     element.close();
     element.remove();
   };
-  /** As the browser asks by Escape. */
+  /** As the browser does on Escape. */
   const isLeft = (): boolean => element.dispatchEvent(new Event("cancel", { cancelable: true }));
   const element = h(
     "dialog",
@@ -43,7 +43,7 @@ export function openDialog(title: string, ...content: Child[]): Dialog {
   return { element, body, foot, close };
 }
 
-/** Escape, the cross and leaving the page ask before what was entered is lost. */
+/** Escape, the cross and leaving the page ask before entries are lost. */
 export function keepEntries(dialog: Dialog): void {
   let isChanged = false;
   dialog.body.addEventListener("input", () => (isChanged = true));

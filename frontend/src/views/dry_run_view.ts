@@ -59,7 +59,7 @@ function reach(found: DryRun): string {
     : `${words} ${tn("One reaches only channels that you do not see.", "{count} reach only channels that you do not see.", found.unseen)}`;
 }
 
-/** A rule that matches nothing and one whose people have no channel are mended differently. */
+/** A rule that matches nothing and one whose recipients have no channel need different remedies. */
 function ruleReach(found: DryRun, matched: number): string {
   if (matched === 0) return t("the rule matches none of them.");
   if (found.unreached === 0 && found.unseen === 0) return t("each reaches someone.");
@@ -67,5 +67,5 @@ function ruleReach(found: DryRun, matched: number): string {
   if (found.results.length > 0 || found.warning !== "") return `${matches}.`;
   return found.reached !== null && found.reached > 0
     ? t("{matches}, and sends to channels that you do not see.", { matches })
-    : t("{matches}, but it reaches nobody: those to whom it sends may not see the query. Share it with their team.", { matches });
+    : t("{matches}, but it reaches nobody: its recipients may not see the query. Share it with their team.", { matches });
 }

@@ -12,8 +12,8 @@ import { arrows } from "./arrow_sprites";
 import { body, FONT, haloText } from "./canvas_marks";
 
 /**
- * Above this many entities in the window trails would hide more than they show, and
- * cost more than all the rest.
+ * Above this many entities in the window trails would hide more than they show, and cost more than
+ * everything else.
  */
 const MOST_TRAILS = 2500;
 const TRAILS_AT_ONCE = 20;

@@ -88,7 +88,7 @@ export class EvidenceLayer extends CanvasLayer {
     return around(x, y, w);
   }
 
-  /** Beside its mark, on the first side that is free and visible; left out if there is none. */
+  /** Next to its mark, on the first side that is free and visible; left out if there is none. */
   private caption(frame: CanvasFrame, mark: Mark, own: Box, taken: Box[]): void {
     const [first, last] = [mark.points[0]!, mark.points[mark.points.length - 1]!];
     const text = first === last ? this.describe(first) : `${this.describe(first)} … ${this.describe(last)}`;

@@ -1,6 +1,6 @@
 /**
- * Faults beside the fields they belong to: the element whose `data-pointer` is the longest
- * prefix of the fault's pointer.
+ * Faults next to the fields they belong to: the element whose `data-pointer` is the longest prefix
+ * of the fault's pointer.
  */
 
 import type { Fault } from "../lib/api";
@@ -20,7 +20,7 @@ export function showFaults(root: HTMLElement, faults: readonly Fault[]): Fault[]
   });
 }
 
-/** Each fault once: several of the server may say the same in the words of a field. */
+/** Each fault once: several faults of the server may have the same text for a field. */
 export function distinct(faults: readonly Fault[]): Fault[] {
   return [...new Map(faults.map((fault) => [JSON.stringify([fault.pointer, fault.message]), fault])).values()];
 }

@@ -164,7 +164,7 @@ function latenessStays({ lateness, time }: FeedStatus): HTMLElement {
     h(
       "span",
       { class: "hint" },
-      t("This cannot change, because rows have arrived and it is decided which of them were late. For another lateness make a new feed."),
+      t("This cannot change, because rows have arrived and it determined which of them were late. For another lateness create a new feed."),
     ),
   );
 }

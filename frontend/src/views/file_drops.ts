@@ -4,7 +4,7 @@ function hasFiles(event: DragEvent): boolean {
   return event.dataTransfer?.types.includes("Files") === true;
 }
 
-/** `take` gets the files dropped on the place; `mark` says whether files are over it. */
+/** `take` gets the files dropped on the place; `mark` is called with whether files are over it. */
 export function acceptFiles(place: EventTarget, take: (files: File[]) => void, mark: (isOver: boolean) => void = () => undefined): void {
   for (const kind of ["dragover", "dragleave", "drop"] as const) {
     place.addEventListener(kind, (dropped) => {
@@ -18,8 +18,8 @@ export function acceptFiles(place: EventTarget, take: (files: File[]) => void, m
 }
 
 /**
- * Without this, the browser leaves the page for a file that is dropped beside
- * the places that take files.
+ * Without this, the browser leaves the page for a file that is dropped outside the places that
+ * accept files.
  */
 export function refuseStrayFiles(page: EventTarget): void {
   for (const kind of ["dragover", "drop"] as const) {

@@ -6,7 +6,7 @@ import type { Dialog } from "./dialog_view";
 import { showFaults } from "./faults_view";
 import { fail } from "./shell_view";
 
-/** The values that were entered: what somebody else changed in the others meanwhile stays. */
+/** Only the changed values: changes of other users to the other fields stay. */
 export function changesIn(values: Readonly<Record<string, unknown>>, before: Readonly<Record<string, unknown>>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(values).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(before[name])));
 }
@@ -28,7 +28,7 @@ export function field(pointer: string, text: string, control: HTMLElement, hint:
   );
 }
 
-/** Shows faults beside their fields, the first one in view; all others as a message. */
+/** Shows faults next to their fields, the first one in view; all others as a message. */
 export function refusedIn(dialog: Dialog): (error: unknown) => void {
   return (error) => {
     const isRefused = error instanceof ApiError && error.status === 400;

@@ -1,4 +1,4 @@
-/** The page's colours for what is drawn on canvas. */
+/** The page's colours for drawing on canvases. */
 
 import { token } from "../lib/colours";
 

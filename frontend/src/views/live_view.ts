@@ -1,6 +1,6 @@
 /**
- * The live page of one feed: map over timeline, panels beside, all linked with each other.
- * The parts are in `live/`.
+ * The live page of one feed: map over timeline, panels at the side, all linked with each other. The
+ * parts are in `live/`.
  */
 
 import { t } from "../lib/texts";
@@ -215,7 +215,7 @@ export class LiveView {
     });
   }
 
-  /** The places of open panels, over the map or beside it. */
+  /** The places of open panels, over the map or next to it. */
   private panels(): DOMRect[] {
     const side = isSideOpen(this.element) ? [this.panel.element] : [];
     return [...side, ...(this.drawer.isOpen ? [this.drawer.element] : [])].map((panel) => panel.getBoundingClientRect());
@@ -251,7 +251,7 @@ export class LiveView {
   }
 
   private news(news: News): void {
-    // While there was no news, queries may have been registered, changed or removed.
+    // Without updates in between, queries may have been registered, changed or removed.
     if (news.isSnapshot && this.isOpened) void this.loadQueries().catch(() => undefined);
     if (news.isSnapshot) this.positions.clearPresent();
     if (news.isSnapshot) this.connection.loaded();
@@ -318,7 +318,7 @@ export class LiveView {
     });
   }
 
-  /** A recording that has ended is shown as a whole: its last minutes say little. */
+  /** A recording that has ended is shown as a whole: its last minutes show little. */
   private showRecording(begin: number): void {
     const factor = this.model.recordingFactor(begin, Date.now());
     if (factor > 1) this.time.zoom(factor, this.model.present());

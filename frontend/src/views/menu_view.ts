@@ -10,7 +10,7 @@ export interface MenuItem {
   onPick: () => void;
 }
 
-/** Returns what shows other items in a menu that is open. */
+/** Returns a function that shows other items in an open menu. */
 export function attachMenu(opener: HTMLButtonElement, items: () => MenuItem[]): () => void {
   opener.setAttribute("aria-haspopup", "menu");
   opener.setAttribute("aria-expanded", "false");
@@ -21,7 +21,7 @@ export function attachMenu(opener: HTMLButtonElement, items: () => MenuItem[]): 
     opener.setAttribute("aria-expanded", "false");
     document.removeEventListener("pointerdown", outside);
   };
-  /** By keyboard the reader goes on from the button, also after a dialog that the item opens. */
+  /** By keyboard the focus returns to the button, also after a dialog that the item opens. */
   const leave = (): void => {
     close();
     opener.focus();

@@ -34,7 +34,7 @@ interface Target {
   what: Record<string, unknown>;
 }
 
-/** What can be muted from an alert. */
+/** The targets that can be muted from an alert. */
 function targetsOf(alert: Alert): Target[] {
   return [
     { text: t("The query “{query_name}”", { query_name: alert.query_name }), what: { query: Number(alert.query) } },
@@ -68,7 +68,7 @@ async function openPlan(me: Me, onDone: () => void): Promise<void> {
   openForm(me, targets, "until", onDone);
 }
 
-/** Creates a mute from an alert: what, and how long. */
+/** Creates a mute from an alert: its target and duration. */
 export async function openMute(alert: Alert, me: Me, onDone: () => void): Promise<void> {
   const targets = targetsOf(alert);
   try {
@@ -139,7 +139,7 @@ function openForm(me: Me, targets: readonly Target[], usual: string, onDone: () 
         message: t("Write the rule, or choose how often."),
         is: hasWindow && repeat.value === "own" && rule.value.trim() === "",
       },
-      { pointer: "/reason", message: t("Give a reason: others read it beside the alerts."), is: reason.value.trim() === "" },
+      { pointer: "/reason", message: t("Give a reason: others see it with the alerts."), is: reason.value.trim() === "" },
     ].filter((one) => one.is);
     showFaults(dialog.body, missing);
     goToFault(dialog.body);
@@ -197,7 +197,7 @@ export async function openMutes(me: Me, onDone: () => void): Promise<void> {
               "p",
               { class: "muted" },
               mayMake(me)
-                ? t("Nothing is muted. Open an alert to mute its query, its region or who is in it; plan maintenance with New mute.")
+                ? t("Nothing is muted. Open an alert to mute its query, its region or its entities; plan maintenance with New mute.")
                 : t("Nothing is muted. To mute something, you need the role analyst in a team."),
             ),
           ]
@@ -265,7 +265,7 @@ function field(name: string, control: HTMLElement): HTMLElement {
   return h("label", { class: "field" }, h("span", { class: "label" }, name), control);
 }
 
-/** Marks the part of the form beside which faults of this field are shown. */
+/** Marks the part of the form at which faults of this field are shown. */
 function pointed(name: string, part: HTMLElement): HTMLElement {
   return h("div", { class: "field", "data-pointer": `/${name}` }, part);
 }

@@ -99,7 +99,7 @@ async function ask(form: HTMLFormElement, purpose: Purpose): Promise<void> {
 }
 
 function reason(error: unknown): string {
-  if (error instanceof DOMException && error.name === "NotAllowedError") return t("The browser was not given a passkey. Try again.");
+  if (error instanceof DOMException && error.name === "NotAllowedError") return t("The browser got no passkey. Try again.");
   if (error instanceof DOMException && error.name === "InvalidStateError") return t("This device holds a passkey of your account already.");
   return error instanceof Error ? error.message : String(error);
 }

@@ -1,4 +1,4 @@
-/** The queries of the feed beside the map: colour, count, shown or not. */
+/** The queries of the feed next to the map: colour, count, shown or not. */
 
 import { t } from "../lib/texts";
 import type { QueryRow } from "../lib/shapes";

@@ -35,7 +35,7 @@ const HINTS: Record<Shape | "Point", string> = {
 /** Pixels between a region and its label. */
 const LABEL_GAP = 12;
 
-/** Of Leaflet-Geoman, which does not publish it. */
+/** A type of Leaflet-Geoman, which does not export it. */
 interface CornersDrawn {
   _removeLastVertex(): void;
 }

@@ -14,9 +14,9 @@ interface Shown {
 }
 
 /**
- * When the change was made that saving may replace, as the API wants it: the one that the form was
- * opened with, or a later one that the reader agrees to replace. Null: do not save. `what` says
- * that it has been changed, `effect` what saving does.
+ * The time of the change that saving may replace, in the API's form: the one that the form was
+ * opened with, or a later one that the reader agrees to replace. Null: do not save. `what` is the
+ * text about the change, `effect` the text about the effect of saving.
  */
 export async function replaceable(list: "queries" | "regions", shown: Shown, what: string, effect: string): Promise<string | null> {
   const { updated_at: newest } = await get(`${list}/${shown.id}/`, changed);

@@ -141,7 +141,7 @@ export async function openRuleForm(me: Me, feeds: readonly string[], rule: Rule 
     place.scrollIntoView({ block: "nearest" });
   };
   const tryOut = (): void => {
-    // An earlier outcome is not taken for that of the form as it is now.
+    // An earlier outcome must not look like that of the present form.
     replace(place, awaiting());
     post("routing-rules/dry-run", whole(), dryRun).then(showOutcome, (error: unknown) => {
       replace(place);

@@ -1,4 +1,4 @@
-/** Links to a feed's live view for people without an account: created, listed, revoked. */
+/** Links to a feed's live view for readers without an account: created, listed, revoked. */
 
 import { t, tn } from "../lib/texts";
 import { ApiError, call, get, post } from "../lib/api";
@@ -80,7 +80,7 @@ export function openShares(feed: Feed, shown: readonly string[] | null, zone: Zo
       "aria-label": t("Revoke the link {name}", { name: one.name }),
       onClick: () => {
         call(`${path}${one.id}/`, { method: "DELETE" }).then(() => {
-          // A link that opens nothing any more is not offered for copying.
+          // An invalid link is not offered for copying.
           dialog.body.querySelector(`.made-link[data-share="${one.id}"]`)?.remove();
           void load();
         }, fail);

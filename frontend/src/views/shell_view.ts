@@ -63,7 +63,7 @@ function setUpTheme(): void {
   document.getElementById("theme-toggle")?.addEventListener("click", () => setTheme(isDark() ? "light" : "dark"));
 }
 
-/** Unassigned alerts. More than a hundred are not counted: the rail says "99+". */
+/** Unassigned alerts. More than a hundred are not counted: the rail shows "99+". */
 const WAITING = "alerts/count?state=new&state=seen&state=reopened&muted=false&at_most=100";
 const COUNT_EVERY_MS = 500;
 let counting: ReturnType<typeof setTimeout> | null = null;
@@ -143,7 +143,7 @@ type ToastKind = "info" | "good" | "critical";
 function show(text: string, kind: ToastKind, action?: { text: string; href: string }, onDismiss?: () => void): HTMLElement | null {
   const place = document.getElementById("toasts");
   if (place === null) return null;
-  // What is said again, as at each attempt while the server is away, is not stacked.
+  // A repeated message, such as at each attempt while the server is unavailable, is shown once.
   for (const shown of place.querySelectorAll<HTMLElement>("[data-text]")) if (shown.dataset["text"] === text) shown.remove();
   const names = { info: "info", good: "circle-check", critical: "circle-alert" };
   const node = h(

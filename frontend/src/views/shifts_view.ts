@@ -19,7 +19,7 @@ export class ShiftsView {
 
   async load(): Promise<void> {
     const rows = await getAll("shifts/", shift);
-    const none = empty("clock", t("No shift yet"), t("A shift says who is on call. A rule can send to it."));
+    const none = empty("clock", t("No shift yet"), t("A shift defines who is on call. A rule can send to it."));
     replace(this.element, ...(rows.length > 0 ? rows.map((row) => this.card(row)) : [none]));
   }
 
@@ -32,7 +32,7 @@ export class ShiftsView {
       value: stored?.name ?? "",
     });
     const file = h("input", { type: "file", id: "shift-file", accept: ".ics,text/calendar" });
-    const hint = t("An iCalendar file (.ics). Its events name people of your teams: by user name in the title, or by e-mail address.");
+    const hint = t("An iCalendar file (.ics). Its events name members of your teams: by user name in the title, or by e-mail address.");
     const byHand = t("Without a calendar you enter the turns by hand, in the next step.");
     const dialog = openDialog(
       stored === null ? t("New shift") : t("The shift “{name}”", { name: stored.name }),

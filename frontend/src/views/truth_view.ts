@@ -87,7 +87,7 @@ function share(part: number, whole: number): string {
   return whole === 0 ? "–" : t("{part} of {whole}", { part, whole });
 }
 
-/** The kind of happening, with the family if two families report it. */
+/** The kind of event, with the family if two families report it. */
 function words({ kind, family }: Score, rows: readonly Score[]): string {
   const text = kind.replaceAll("-", " ");
   const isOne = rows.filter((row) => row.kind === kind).length === 1;

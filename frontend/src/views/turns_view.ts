@@ -30,11 +30,11 @@ export function openTurns(of: Shift, me: Me, onChange: () => void): void {
   const add = button(t("New turn"), { icon: "plus", onClick: () => openTurn(of, me, null, changed) });
   const changed = (): void => {
     onChange();
-    // The button that had the focus is of the list before.
+    // The button that had the focus belongs to the previous list.
     show().then(() => add.focus(), fail);
   };
   const remove = async (one: Turn): Promise<void> => {
-    const effect = t("{person} is not on call then any more.", { person: one.person });
+    const effect = t("{person} is then no longer on call.", { person: one.person });
     if (!(await confirmDanger(t("Remove this turn?"), effect, t("Remove turn")))) return;
     await call(`shifts/${of.id}/turns/${one.id}/`, { method: "DELETE" });
     changed();

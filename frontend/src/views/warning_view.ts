@@ -1,4 +1,4 @@
-/** A sentence that something does not work as it seems to. */
+/** A warning about something that does not work as expected. */
 
 import { h, icon } from "../lib/dom";
 

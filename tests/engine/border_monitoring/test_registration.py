@@ -22,8 +22,8 @@ SIZES = structures._SMALL, structures._STEP, plan._MANY_GONE
 
 
 class Registry(RuleBasedStateMachine):
-    """A running stage whose queries are added (caught up from the log), and removed, beside the
-    oracle on the whole stream."""
+    """A running stage whose queries are added (caught up from the log), and removed, compared with
+    the oracle on the whole stream."""
 
     @initialize(small=st.sampled_from([0, 3, 512]), gone=st.sampled_from([0, 1024]))
     def start(self, small, gone):

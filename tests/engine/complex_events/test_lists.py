@@ -119,7 +119,7 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
 
 
 def stream(chance: random.Random, count: int, steps: Sequence[int], late: int = 3, readers: Sequence[str] = "abcd") -> list[Row]:
-    """Events with equal times; seq says the order of arrival, which is not that of times."""
+    """Events with equal times; seq is the order of arrival, which is not that of times."""
     now = 0
     rows: list[dict[str, Any]] = []
     for _ in range(count):

@@ -162,9 +162,9 @@ def test_queries_come_and_go(asked: RegisteredQuery, other: RegisteredQuery, str
     half = data.draw(st.integers(0, len(stream)))
     other = replace(other, id="other")
     running = Evaluator.start(FEED, [asked], 3)
-    beside = running.side_evaluator([other])
-    found = [running.process(given_rows.slice(0, half)), beside.process(given_rows.slice(0, half))]
-    running.register([other, asked], beside)
+    side = running.side_evaluator([other])
+    found = [running.process(given_rows.slice(0, half)), side.process(given_rows.slice(0, half))]
+    running.register([other, asked], side)
     found += [running.process(given_rows.slice(half)), running.finish()]
     whole = Evaluator.start(FEED, [other, asked], 1)
     expected = [whole.process(given_rows.slice(0, half)), whole.process(given_rows.slice(half)), whole.finish()]

@@ -1,5 +1,5 @@
-"""Pairs of a program spread over partitions: which relations can be, and that every number of
-partitions answers as one and as the oracle does."""
+"""Pairs of a program distributed over partitions: which relations can be distributed, and that
+every number of partitions gives the same answers as one and as the oracle."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ PIECES = [
     "initially(met(a, b)=true). fi(met(X, Y)=true, met(X, Y)=false, 5). initiatedAt(met(X, Y)=true, T) :- happensAt(start(near(Y, X)=true), T).",
     "holdsFor(sym(X, Y)=true, I) :- holdsFor(both(X, Y)=true, A), holdsFor(both(Y, X)=true, B), union_all([A, B], I).",
     "happensAt(greet(X, Y), T) :- happensAt(start(both(X, Y)=true), T), \\+ happensAt(go(X), T), X \\= Y.",
-    # Of what all partitions know.
+    # About the facts that all partitions know.
     "happensAt(nod(X, Y), T) :- happensAt(tie(X, Y), T), \\+ holdsAt(slow(Y)=true, T).",
     "initiatedAt(hot(X, Y)=true, T) :- happensAt(start(near(X, Y)=true), T), \\+ holdsAt(both(Y, X)=true, T), kind(X, K), K > 1.",
     "terminatedAt(hot(X, Y)=true, T) :- happensAt(end(near(X, Y)=true), T). initiatedAt(hot(X, Y)=true, T) :- happensAt(tie(Y, X), T).",
@@ -139,7 +139,7 @@ POINTS = {"synopsis": {"speed": "speed", "gap": 5, "keep": 2, "event": "ping"}}
 @st.composite
 def questions(draw: st.DrawFn) -> RegisteredQuery:
     """A program over pairs that are near by their positions; its events are rows, or critical
-    points of a synopsis; rows may say when they came."""
+    points of a synopsis; rows may have their time of arrival."""
     text = draw(st.sampled_from(NEAR)) + draw(pair_programs())
     inputs = {name: entry for name, entry in ENTITIES.items() if name in ("ev", "go", "tie")} | {"place": {"args": ["entity"]}}
     more: dict[str, Any] = {"arrival": "came"} if not draw(st.integers(0, 4)) else {}
@@ -188,12 +188,13 @@ def by_batches(
 @settings(max_examples=examples(25), deadline=None)
 @given(questions(), positions(), st.integers(1, 9), st.sampled_from([2, 3, 4]), st.booleans())
 def test_any_number_of_partitions_answers_as_one(asked: RegisteredQuery, stream: pa.Table, batch_rows: int, partitions: int, restart: bool) -> None:
-    """Batch by batch: late rows revise, pairs go on over windows' edges and restarts, critical
+    """Batch by batch: late rows revise, pairs continue over windows' edges and restarts, critical
     points are made by entity first."""
     assert by_batches(asked, stream, batch_rows, partitions, restart=restart) == by_batches(asked, stream, batch_rows, 1)
 
 
-# -- what is spread --------------------------------------------------------------------------------
+# -- what is distributed
+# --------------------------------------------------------------------------------
 
 
 def spread(specification: CalculusSpecification) -> tuple[dict[str, Key], dict[str, str]]:
@@ -221,8 +222,8 @@ def test_what_two_do_is_spread_by_pair() -> None:
     assert spread(query_of("caviar", "rtec_2025", distributed=True).specification) == (dict.fromkeys([*names, "moving"], PAIR), {})
     names = ["close", "fighting", "greeting", "leaving_object", "meeting", "moving"]
     assert spread(demo("plaza", "What people do")) == (dict.fromkeys(names, PAIR), {})
-    # Critical points are made first; what is of one vessel (`withinArea(Vessel, Area)`
-    # too) all partitions know.
+    # Critical points are derived first; all partitions know the facts about one vessel
+    # (`withinArea(Vessel, Area)` too).
     assert spread(query_of("maritime", "plain_positions").specification)[0] == dict.fromkeys(["pilotOps", "proximity", "rendezVous", "tugging"], PAIR)
     assert spread(demo("strait", "Pursuits and meetings at sea")) == (dict.fromkeys(["near", "pursuit", "rendezVous"], PAIR), {})
 
@@ -234,7 +235,7 @@ def test_what_two_do_is_spread_by_pair() -> None:
         (BASE + PIECES[3], {"both": PAIR, "sym": PAIR, "near": PAIR}),
         # Counts of an entity's partners need all of them: by entity, not by pair.
         (NEAR[0] + BY_ENTITY[0], {"near": (0,), "crowd": (0,)}),
-        # What joins two pairs by the third one they have in common is in no share whole.
+        # A join of two pairs by their common entity is in no share as a whole.
         (NEAR[0] + BASE + TOGETHER[0], {}),
         (NEAR[0] + BASE + TOGETHER[1], {}),
         (NEAR[0] + BASE + TOGETHER[2], {}),
@@ -252,7 +253,7 @@ def test_what_is_spread(text: str, keys: dict[str, Key]) -> None:
 
 def test_what_is_not_spread_says_why() -> None:
     """An answer about one pair may make an entity a member for all other
-    pairs, and those are elsewhere."""
+    pairs, which are in other partitions."""
     keys, together = spread(query(BASE + DOMAIN).specification)
     assert keys == {"both": PAIR}
     assert together == {"lone": "lone: it asks for all members of id, and any pair's answer may make one"}
@@ -301,8 +302,8 @@ def test_members_that_all_partitions_know(changed: dict[str, str], outputs: list
 
 @pytest.mark.parametrize("partitions", [2, 3, 4])
 def test_an_entity_in_another_partitions_answer_is_a_member(partitions: int) -> None:
-    """Rows of a and b are long over when c comes; that both are members nevertheless follows from
-    their answer, which one partition has."""
+    """The rows of a and b are long past when c comes; that both are members nevertheless follows
+    from their answer, which one partition has."""
     made = [("place", name, t, 0.0) for name, t in [("a", 1), ("b", 1), ("c", 40), ("d", 80)]]
     columns = dict(zip(("event", "entity", "t", "x"), map(list, zip(*made, strict=True)), strict=True))
     good, _ = check_rows(pa.table({**columns, "y": [0.0] * 4, "speed": [0.0] * 4}), YARD)
@@ -371,7 +372,7 @@ def test_each_partition_measures_its_own_pairs_alone(near: str, more: str, made:
 
 
 def test_what_stays_together_is_computed_once() -> None:
-    """Other partitions neither measure nor evaluate what the first alone states."""
+    """Other partitions neither measure nor evaluate the facts that only the first asserts."""
     text = NEAR[0] + TOGETHER[1] + "\nholdsFor(x(X, Y)=true, I) :- holdsFor(iv(X)=true, A), holdsFor(iv(Y)=true, B), intersect_all([A, B], I)."
     inputs = {name: ENTITIES[name] for name in ("iv", "go")} | {"place": {"args": ["entity"]}}
     document = {"family": "calculus", "version": 1, "program": text, "inputs": inputs, "distributed": True, "window": 9, "step": 3}

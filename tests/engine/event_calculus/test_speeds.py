@@ -1,5 +1,5 @@
-"""impliedSpeedBelow: the definition said slowly, and sliding windows against one
-window that holds everything."""
+"""impliedSpeedBelow: against the definition in plain loops, and sliding windows against one window
+that contains everything."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ def facts_of(found: Counter[tuple[Any, ...]], name: str) -> set[tuple[str, int, 
 @example([("coord", "a", 2, 0), ("lost", "a", 2, 0), ("coord", "a", 20, 300), ("found", "a", 20, 0), ("coord", "b", 30, 0)], 3, 2)
 @example([("coord", "a", 2, 0), ("lost", "a", 2, 0), ("coord", "a", 25, 3), ("found", "a", 25, 0), ("coord", "b", 30, 0)], 3, 2)
 def test_a_delay_is_judged_by_both_places_however_far_the_window_has_slid(rows: list[Row], step: int, longer: int) -> None:
-    """Silences longer than any window, delays that turn out to be none: they
-    are retracted as a whole."""
+    """Silences longer than any window, apparent delays that turn out not to be any: they are
+    retracted as a whole."""
     if not rows:
         return
     table = stamped(rows)

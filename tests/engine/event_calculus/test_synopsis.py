@@ -134,8 +134,8 @@ def test_faults_have_their_places() -> None:
 @settings(max_examples=examples(20), deadline=None)
 @given(reports_of)
 def test_the_sandbox_has_the_critical_points(reports: list[Report]) -> None:
-    """A program is tried, and its answers explained, over a period of plain positions: with all
-    that its answers are made of."""
+    """A program is tried, and its answers explained, over a period of plain positions: with
+    everything from which its answers are derived."""
     table = stamped(sorted(reports, key=lambda report: report.t))
     lanes = run_sandbox(PROGRAM, DOCUMENT, feed(0), table, 0, max(report.t for report in reports))
     shown = Counter((lane["fluent"], tuple(lane["args"]), None, one["start"], one["end"]) for lane in lanes for one in lane["intervals"])
@@ -143,7 +143,7 @@ def test_the_sandbox_has_the_critical_points(reports: list[Report]) -> None:
 
 
 def test_the_editor_knows_what_a_synopsis_makes() -> None:
-    """It asks for no columns of these (frontend/src/data/calculus_document_data.ts)."""
+    """It requires no columns for these (frontend/src/data/calculus_document_data.ts)."""
     text = (ROOT / "frontend" / "src" / "data" / "calculus_document_data.ts").read_text(encoding="utf-8")
     listed = re.search(r"MADE_BY_SYNOPSIS: readonly string\[\] = \[([^\]]*)\]", text)
     assert listed is not None

@@ -1,4 +1,5 @@
-"""Random hierarchical programs and streams over a small world, and the two ways to answer them."""
+"""Random hierarchical programs and streams over a small world, and the two ways to evaluate
+them."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from tests.oracles.event_calculus import Key, PointByPoint, runs
 
 NAMES = ("a", "b", "c")
 LAST = 20
-"""Rows lie at 0 to LAST."""
+"""Rows are at times 0 to LAST."""
 Inputs = Mapping[str, tuple[str, int]]
 """How rows state an input, and its number of arguments."""
 INPUTS: Inputs = {"ev": ("event", 1), "go": ("event", 1), "tie": ("event", 2), "pt": ("points", 1), "iv": ("intervals", 1), "near": ("intervals", 2)}
@@ -59,8 +60,8 @@ def programs(draw: st.DrawFn, *, timeless: bool = False) -> str:
     """Text of a program in which each fluent uses those before it (and maybe one
     cycle of simple fluents).
 
-    `timeless`: only what sliding windows see as one big window does: no complement, no
-    duration, no Allen relation.
+    `timeless`: only constructs with the same result in sliding windows and in one big window: no
+    complement, no duration, no Allen relation.
     """
     lines: list[str] = []
     one, pair = list(ONE), list(PAIR)
@@ -303,7 +304,7 @@ class ByEngine:
             self._sum(decision)
 
     def look_ahead(self, last: int) -> None:
-        """What holds should the input end at `last`."""
+        """The facts that hold if the input ends at `last`."""
         for decision in self.windows.conclude(self.state, last):
             self._sum(decision)
 

@@ -32,7 +32,7 @@ def visits(*pairs, entity="1"):
 @pytest.mark.parametrize(
     ("pattern", "rows", "expected"),
     [
-        # Equal times are in no order, whatever their arrival.
+        # Equal times are in no order, independent of their arrival.
         (in_order(step(0), step(2)), visits((1, 0), (3, 0), (3, 2), (40, 9)), {(3, 11, (0, 2))}),
         (in_order(step(0), step(2)), visits((3, 0), (3, 2), (40, 9)), set()),
         # The horizon is open at its far end: the first sample leaves at 1 + 10.

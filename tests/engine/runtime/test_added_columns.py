@@ -32,7 +32,7 @@ AFTER = replace(BEFORE, columns={"v": ColumnType.INT, "kind": ColumnType.STRING,
 
 
 class Answers(Memory):
-    """A store that keeps answers whatever their family gives as evidence."""
+    """A store that keeps answers with any kind of evidence."""
 
     def commit(self, commit: Commit) -> bool:
         for row in commit.changes:
@@ -80,7 +80,7 @@ def test_a_job_that_starts_again_under_more_columns_answers_as_if_they_had_alway
     job.follow()
     while job.process():
         pass
-    # A report of before comes again under the new columns: it is the same where they are null.
+    # An earlier report is repeated under the new columns: it is the same where they are null.
     again = pa.Table.from_pylist(first.slice(first.num_rows - 5).to_pylist(), schema=row_schema(AFTER))
     log.append(again)
     log.append(rows(AFTER, 7_000, 2))

@@ -1,4 +1,4 @@
-"""Answers on their way to become events: when they are handed on, and what is none."""
+"""Answers that become events: when they are passed on, and which are not."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Queries over the rows of all entities: where they are evaluated, and which of them come
-and go, changes no answer."""
+"""Queries over the rows of all entities: neither their placement nor other queries that come and go
+change an answer."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def found(outcomes: list[Any]) -> Counter[str]:
 
 
 def run(partitions: int, tables: list[pa.Table], changes: list[Any], chosen: set[int], *, restarts: bool) -> Counter[str]:
-    """The job's life: after each batch the queries may change, new ones with or without the past;
-    it may be loaded from its state."""
+    """A job's run: after each batch the queries may change, new ones with or without the past; it
+    may be loaded from its state."""
     queries = [QUERIES[i] for i in sorted(chosen)]
     evaluator, outcomes = Evaluator.start(FEED, queries, partitions), []
     for n, (table, change) in enumerate(zip(tables, changes, strict=True)):

@@ -146,8 +146,8 @@ def answered(documents, table, chance):
     edited = {query.id for query in queries if chance.random() < 0.2}
     while more := {query.id for query in queries if any(source.query in edited for source in query.sources)} - edited:
         edited |= more
-    # What is edited ran before under another version, or not at all; what
-    # derives from it begins again.
+    # What is edited ran before under another version, or never; queries that derive from it start
+    # again.
     before = [query for query in queries if query.id not in edited]
     old = [] if chance.random() < 0.5 else [query for query in registered(documents, 0) if query.id in edited]
     evaluator = GraphEvaluator.start(FEED, [*before, *old], begin(chance.randint(1, 3)))
@@ -173,7 +173,7 @@ def answered(documents, table, chance):
 
 
 def final(asserted):
-    """What is left of all changes."""
+    """The sum of all changes."""
     total = Counter()
     for row in pa.concat_tables(asserted).to_pylist():
         value = None if row["score"] is None and row["value"] == "true" else row["score"]
@@ -303,7 +303,7 @@ def test_an_answer_about_no_one_is_no_event_of_a_query_for_each_entity():
 
 
 def test_an_answer_about_no_one_satisfies_no_condition_on_its_entity():
-    """Not even that it is somebody else: a missing value satisfies nothing."""
+    """A missing value does not even satisfy `!=`."""
     conditions = {"all": [], "other": [["entity", "!=", "q"]], "one": [["entity", "=", "p"]]}
     documents = {"crowd": UPSTREAM["crowd"]}
     primitives = {"A": {"where": [["event", "=", "a"]]}, "B": {"where": [["entity", "=", "nobody"]]}}

@@ -58,7 +58,7 @@ def batches(count: int = 4, rows: int = 60) -> list[pa.Table]:
 
 
 def answered(outcomes: list[Any]) -> Counter[str]:
-    """What was asserted, late and counted in all batches together."""
+    """The assertions, late rows and counts of all batches together."""
     found: Counter[str] = Counter()
     for outcome in outcomes:
         found.update(str(row) for row in outcome.changes.to_pylist())
@@ -111,8 +111,8 @@ def test_answers_are_those_of_one_evaluator_also_after_a_restart_and_new_queries
 
 
 def test_a_state_that_is_lost_is_made_again_from_the_snapshot(spark: SparkSession, tmp_path: Path) -> None:
-    """A task that does not find the state it is asked for, whatever became of it, loads the last
-    snapshot and takes the rows since then again."""
+    """A task that does not find the state it is asked for, for any reason, loads the last snapshot
+    and evaluates the rows since then again."""
     tables = batches(5)
     local, spread = Evaluator.start(FEED, TOGETHER), started(spark, tmp_path, TOGETHER, 2)
     expected = [local.process(table) for table in tables]
@@ -243,8 +243,8 @@ survives(folder / "store", sys.argv[2], by_files=True)
 print("states in a store survive", flush=True)
 spark.stop()
 """
-"""States lie in a folder and what is emitted goes by the driver; then they lie in a store, and it
-goes in files. One cluster, slow to start."""
+"""States are in a folder and output goes through the driver; then states are in a store, and output
+goes through files. One cluster, slow to start."""
 
 
 @pytest.mark.nightly

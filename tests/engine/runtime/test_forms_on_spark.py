@@ -1,5 +1,5 @@
-"""Every form of query over Spark's workers: the answers of one process, whatever the partitions,
-also after a restart and for queries that join."""
+"""Every form of query over Spark's workers: the answers of one process, with any partitions, also
+after a restart and for queries that join."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ TABLE = walks(2000)
 
 
 def answered(evaluator: Any, tables: Sequence[pa.Table]) -> Any:
-    """What is left of all changes, the end of the input included."""
+    """The sum of all changes, the end of the input included."""
     asserted = [evaluator.process(table).changes for table in tables]
     found = summed(pa.concat_tables([*asserted, evaluator.finish().changes]))
     evaluator.close()
@@ -86,8 +86,8 @@ def test_a_backtest_gives_the_answers_of_one_process(spark: SparkSession, expect
 def test_worlds_of_every_form_answer_as_the_definition_says(
     spark: SparkSession, documents: dict[str, Any], rows: list[dict[str, Any]], partitions: int, batch_rows: int
 ) -> None:
-    """As one process does with many more worlds (test_derived); here it is the
-    placement that is looked at."""
+    """As one process does with many more worlds (test_derived); this test is about the
+    placement."""
     feed, table = test_derived.FEED, stamped(rows, test_derived.FEED)
 
     def begin(queries: Any) -> SparkEvaluator:

@@ -1,4 +1,4 @@
-"""Where an entity is at home is decided by the bytes of its name alone."""
+"""An entity's home partition depends only on the bytes of its name."""
 
 from __future__ import annotations
 

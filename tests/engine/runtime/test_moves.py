@@ -1,5 +1,5 @@
 """Partitions that move between workers, are lost, or are evaluated twice change no answer: tasks
-without Spark, on workers that are only memory."""
+without Spark, on workers in memory."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ EVENTS = st.one_of(
 
 
 class World:
-    """A job on the cluster, and beside it one evaluator with the same rows and queries."""
+    """A job on the cluster, and one evaluator with the same rows and queries for comparison."""
 
     def __init__(self, folder: Path, seed: int, chosen: set[int], partitions: int) -> None:
         self.cluster, self.chance, self.stamper = Cluster(seed), random.Random(seed), Stamper()
@@ -218,8 +218,8 @@ def test_a_worker_forgets_states_from_which_no_task_will_go_on(tmp_path: Path) -
 
 
 def test_running_queries_keep_what_they_know_from_rows_that_are_no_longer_in_the_log(tmp_path: Path) -> None:
-    """Entity a came in before; that it leaves is seen though its first rows are gone
-    when another query joins."""
+    """Entity a came in before; its exit is found although its first rows were deleted when another
+    query joins."""
     world = World(tmp_path, 1, {0}, 3)
     for places in ([("a", 0, 9.0), ("a", 1, 2.0)], [("b", 10, 9.0)], [("a", 30, 9.0), ("b", 40, 9.0)]):
         rows = [{"event": "position", "entity": entity, "t": t, "x": place, "y": place} for entity, t, place in places]

@@ -1,4 +1,4 @@
-"""The batch protocol against its definition: whatever breaks where, stored answers are those of one
+"""The batch protocol against its definition: after any failure, stored answers are those of one
 evaluator over the whole log."""
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ SPECIFICATIONS = [
 QUERIES = [RegisteredQuery(str(i), 1, check(document, FEED)) for i, document in enumerate(SPECIFICATIONS)]
 PLACES = ["batch.before_evaluate", "batch.after_evaluate", "files.before_rename", "batch.after_snapshot", "store.lost", "store.unknown"]
 PLACES += ["batch.after_commit", "join.before_register", "join.before_commit"]
-BESIDE = ThreadPoolExecutor(4)
+STORING = ThreadPoolExecutor(4)
 
 
 class Crash(Exception):
-    """The process is gone."""
+    """The process has died."""
 
 
 @dataclass
 class Memory:
-    """A store that keeps each commit whole or not at all, and survives the processes that use it.
+    """A store with atomic commits that survives the processes that use it.
 
     More than `most_rows` in a commit are too many for it; each takes `seconds`.
     """
@@ -145,8 +145,8 @@ def the_oracle(log: EventLog, queries: Sequence[RegisteredQuery]) -> Counter[tup
 
 
 class Life:
-    """A log, a store, and a job that is started again whenever it has crashed. It stores beside the
-    evaluation or not, as chance will have it."""
+    """A log, a store, and a job that is started again whenever it has crashed. Whether it stores in
+    parallel with the evaluation is random."""
 
     def __init__(self, folder: Path, seed: int, monkeypatch: pytest.MonkeyPatch, known: Sequence[RegisteredQuery] = QUERIES) -> None:
         self.chance = random.Random(seed)
@@ -169,7 +169,7 @@ class Life:
             raise Crash(place)
 
     def begin(self) -> FeedProcessor:
-        options: dict[str, Any] = {"storing": BESIDE, "batch_rows": 8} if self.is_concurrent else {}
+        options: dict[str, Any] = {"storing": STORING, "batch_rows": 8} if self.is_concurrent else {}
         return FeedProcessor(FEED, self.log, self.store, Snapshots(files_of(self.folder / "state")), partitions=2, **options)
 
     def grow(self, count: int) -> None:
@@ -328,9 +328,9 @@ def stored_parts(life: Life) -> list[int]:
     return [rows for rows in parts if rows]
 
 
-@pytest.mark.parametrize("beside", [False, True])
-def test_a_batch_that_takes_too_long_to_store_goes_on_in_smaller_parts_that_grow_again(calm: Life, beside: bool) -> None:
-    calm.is_concurrent = beside
+@pytest.mark.parametrize("is_concurrent", [False, True])
+def test_a_batch_that_takes_too_long_to_store_goes_on_in_smaller_parts_that_grow_again(calm: Life, is_concurrent: bool) -> None:
+    calm.is_concurrent = is_concurrent
     calm.job = calm.begin()
     calm.job.batch_rows = 400
     calm.grow(400)
@@ -419,7 +419,7 @@ def test_snapshots_are_whole_or_unusable(tmp_path: Path) -> None:
 
 
 def test_a_start_removes_its_own_snapshots_and_those_it_went_on_from(tmp_path: Path) -> None:
-    """Of others it says which are there: whether they may go is for the head to say."""
+    """It lists the files of others: the head decides whether they may be deleted."""
     former, snapshots = Snapshots(files_of(tmp_path)), Snapshots(files_of(tmp_path))
     old, left = former.named("old"), former.named("left")
     mine = [snapshots.named(f"{i}") for i in range(3)]

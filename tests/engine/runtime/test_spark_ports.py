@@ -28,7 +28,7 @@ RPC_REQUEST, RPC_FAILURE = 3, 5
 
 
 def asked(port: int) -> bytes:
-    """What comes back for a call of Spark's protocol that shows no secret."""
+    """The response to a call of Spark's protocol without a secret."""
     body = b"let me in"
     with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
         connection.sendall(struct.pack(">QbQi", 8 + 1 + 8 + 4 + len(body), RPC_REQUEST, 7, len(body)) + body)

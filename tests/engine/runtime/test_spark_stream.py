@@ -1,5 +1,5 @@
-"""The stream through Spark: what the job takes is each feed's log, once,
-however its micro-batches begin."""
+"""The stream through Spark: the job evaluates each feed's log once, however its micro-batches
+begin."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_one_stream_takes_all_feeds_and_may_begin_anew(spark: SparkSession, tmp_
     stream.stop()
     assert not (tmp_path / "stream").exists()
     before = [processor.head.last_batch for processor in processors]
-    # Another stream begins with a micro-batch at once; what lies in the logs is stored.
+    # Another stream begins with a micro-batch at once; the rows in the logs are processed.
     stream.start()
     time.sleep(1)
     assert [processor.head.last_batch for processor in processors] == before

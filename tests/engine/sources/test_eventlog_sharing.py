@@ -1,5 +1,5 @@
-"""The event log shared by processes and readers: no row is lost, duplicated or incomplete,
-whichever process dies or reads meanwhile."""
+"""The event log shared by processes and readers: no row is lost, duplicated or incomplete, even if
+a process dies or reads meanwhile."""
 
 import os
 import random

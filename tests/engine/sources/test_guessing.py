@@ -89,8 +89,8 @@ NAMES = ["Nord", "Süd", "Mitte"]
 
 
 def rounds(column: str) -> str:
-    """A table of three things that report at the same times; its first column
-    does not tell them apart."""
+    """A table of three things that report at the same times; its first column does not distinguish
+    them."""
     lines = (f"{('frei', 'besetzt')[n % 2]},{NAMES[n % 3]},{10 + n / 100},54.5,2026-01-02T10:{n // 3:02}:00Z\n" for n in range(30))
     return f"Zustand,{column},lon,lat,time\n" + "".join(lines)
 

@@ -1,5 +1,5 @@
-"""Damage of a log is detected, whichever byte was hit, and repaired: nothing readable is lost,
-and no wrong row is read."""
+"""Damage of any byte of a log is detected, and repaired: nothing readable is lost, and no wrong row
+is read."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def name_of(query: RegisteredQuery) -> str:
 
 
 class KeyedEcho(Stage[EchoIndex, Latest]):
-    """States newest events and retracts the one before; sends all rows on."""
+    """Asserts newest events and retracts the previous one; passes all rows on."""
 
     def initial(self, index: EchoIndex) -> Latest:
         return {name_of(query): {} for query in index.queries}
@@ -80,8 +80,8 @@ class KeyedEcho(Stage[EchoIndex, Latest]):
 
 
 class RelationalEcho(Stage[EchoIndex, int]):
-    """States each row that a `rows` query asks for. The state is the
-    watermark, which never goes back."""
+    """Asserts each row that a `rows` query selects. The state is the watermark, which never goes
+    back."""
 
     def initial(self, index: EchoIndex) -> int:
         return -(2**62)

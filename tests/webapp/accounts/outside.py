@@ -95,8 +95,8 @@ class _KeepRedirects(urllib.request.HTTPRedirectHandler):
 
 
 def consent(address: str, name: str) -> str:
-    """What a person does at the provider who arrives at `address`: logs in as `name`, consents.
-    Returns the redirect address."""
+    """A user's actions at the provider, starting at `address`: logs in as `name`, consents. Returns
+    the redirect address."""
     opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(CookieJar()), _KeepRedirects())
     provider = urllib.parse.urlsplit(address).netloc
     body = None

@@ -1,5 +1,5 @@
-"""Private objects of others neither show nor obstruct: private queries on a public feed, private
-channels, feeds of an old name."""
+"""Private objects of others are neither revealed nor in the way: private queries on a public feed,
+private channels, feeds of an old name."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ def test_a_code_works_once_across_processes(owner: Client) -> None:
 def test_users_without_a_required_second_factor_reach_only_its_set_up(owner: Client, settings: Any, people: SimpleNamespace) -> None:
     settings.SECOND_FACTOR_REQUIRED = True
     assert owner.get("/feeds/")["Location"] == "/account/security/"
-    assert "asks everybody for a second factor" in owner.get("/account/security/").content.decode()
+    assert "requires a second factor of every user" in owner.get("/account/security/").content.decode()
     assert owner.get("/api/v1/feeds/").status_code == 403
     assert owner.get("/healthz").status_code == 200
     assert Client().get("/feeds/")["Location"].startswith("/login/")

@@ -1,4 +1,4 @@
-"""Logging in and out, and what works without a log-in."""
+"""Logging in and out, and the pages that work without a log-in."""
 
 from collections.abc import Callable
 from types import SimpleNamespace

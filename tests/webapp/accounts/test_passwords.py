@@ -1,4 +1,4 @@
-"""Which passwords are refused, besides short, common and numeric ones."""
+"""Which passwords are refused, in addition to short, common and numeric ones."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def test_an_unknown_quota_is_refused_when_the_program_starts(monkeypatch: pytest
         quotas("VEDETTE_USER_QUOTAS", feeds=3)
 
 
-# -- set for one person or team --------------------------------------------------------------------
+# -- set for one user or team --------------------------------------------------------------------
 
 
 def test_quotas_set_by_an_administrator_are_enforced(client: APIClient, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:

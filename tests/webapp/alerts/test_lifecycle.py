@@ -1,5 +1,5 @@
-"""Alerts: opened and ended by answers, in any batches; handled by people;
-published through the outbox."""
+"""Alerts: opened and ended by answers, in any batches; handled by users; published through the
+outbox."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace

@@ -154,8 +154,8 @@ def test_windows_without_a_pause_between_them_are_one(query: Query, people: Simp
 
 
 def test_a_pause_that_nobody_saw_is_a_pause(query: Query, people: SimpleNamespace) -> None:
-    """The tick was away from the end of the window until the next one: what was opened and ended
-    between them was not muted."""
+    """No tick ran between the end of the window and the next one: alerts that were opened and ended
+    in between were not muted."""
     begin = timezone.now().replace(microsecond=0) - timedelta(days=1) - HOUR / 2
     days = {"starts_at": begin, "until": begin + HOUR, "rule": "FREQ=DAILY"}
     mute = mute_create(owner=people.owner, feed=query.feed, query=query, reason="Works", **days)

@@ -1,4 +1,4 @@
-"""The lists of rules and shifts say which of them reach nobody, and why."""
+"""The lists of rules and shifts show which of them reach nobody, and why."""
 
 from __future__ import annotations
 

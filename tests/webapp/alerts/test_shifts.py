@@ -54,7 +54,7 @@ def test_recurring_shifts_are_expanded_with_exceptions_in_their_time_zone() -> N
         ("2026-11-24T22:00", "2026-11-25T22:00", ["chief@example.org", "Holiday"]),
         ("2026-11-25T20:00", "2026-11-26T04:00", night),
     ]
-    # In summer ten o'clock of Athens is an hour earlier.
+    # In summer ten o'clock in Athens is an hour earlier.
     assert ("2027-07-01T19:00", "2027-07-02T03:00", night) in spans
 
 

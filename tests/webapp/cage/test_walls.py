@@ -1,4 +1,4 @@
-"""What a caged process cannot do, tried from inside by a hostile program."""
+"""Operations that a caged process cannot perform, tried from inside by a hostile program."""
 
 from __future__ import annotations
 
@@ -254,8 +254,8 @@ def test_a_fork_that_does_not_end_cannot_reach_the_next_request(kind: str, reque
 
 
 def test_all_kernels_of_the_engine_are_loaded_before_a_request() -> None:
-    """A fork may not write cached kernels beside the modules, which numba
-    tries when a module is loaded."""
+    """A fork may not write cached kernels next to the modules, which numba tries when a module is
+    loaded."""
     program = """
 import sys
 from importlib import import_module

@@ -1,5 +1,5 @@
-"""Processes kept ready for previews: loaded in advance, forked for each request, ended
-with the process that asked."""
+"""Processes kept ready for previews: loaded in advance, forked for each request, ended with the
+requesting process."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import pytest
 from django.utils import timezone
 
 READING = {"entity": ["mmsi"], "time": ["received"], "time_format": "epoch_ms", "x": "lon", "y": "lat", "crs": "plane"}
-"""A connector into the feed of these tests, which lies in a plane."""
+"""A connector into the feed of these tests, which is planar."""
 
 
 @pytest.fixture

@@ -116,7 +116,7 @@ def idle_connections(monkeypatch: pytest.MonkeyPatch) -> Iterator[IdleConnection
 
 
 def in_a_thread(act: Callable[[], T]) -> T:
-    """What a request does: it runs in its own thread, and returns its connection."""
+    """Like a request: it runs in its own thread, and returns its connection."""
 
     def request() -> T:
         try:

@@ -1,4 +1,4 @@
-"""Refusals in the words of readers, not of the framework."""
+"""Refusals in terms that users understand, not in those of the framework."""
 
 from __future__ import annotations
 

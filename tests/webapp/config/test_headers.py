@@ -179,7 +179,7 @@ def test_without_redis_people_still_log_in_and_work(people: SimpleNamespace, set
 
 
 def test_commands_without_the_settings_of_a_running_system_say_how_to_get_them() -> None:
-    """As in a second terminal beside `make demo`."""
+    """As in a second terminal while `make demo` runs."""
     for command in (("audit", "city"), ("token", "analyst")):
         done = run_manage(*command, PGHOST="/nowhere")
         assert done.returncode != 0 and ". var/environment" in done.stderr, done.stderr

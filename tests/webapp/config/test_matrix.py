@@ -165,9 +165,9 @@ OWNED = {
     "api-channel-delivery-retry": ["POST"],
 }
 ELSEWHERE = {"api-feed-events", "api-track", "api-track-token", "api-shares", "api-share", "api-feed-notes", "api-feed-note", "api-feed-watch"}
-"""Tested beside their own code (tests/webapp/feeds,
-tests/webapp/live/test_shares.py, tests/webapp/entities): a token's scope decides
-there too, or users who see a feed may write notes about it."""
+"""Tested with their own code (tests/webapp/feeds, tests/webapp/live/test_shares.py,
+tests/webapp/entities): a token's scope decides there too, or users who see a feed may write notes
+about it."""
 
 
 def named_addresses() -> Iterator[str]:

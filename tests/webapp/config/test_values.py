@@ -178,7 +178,7 @@ def test_the_number_of_values_in_an_object_is_limited(
 
 @pytest.fixture
 def handler(db: None) -> Any:
-    """What the web server gives requests to."""
+    """The application that the web server calls."""
     application: Any = server_entry()
     return application.application_mapping["http"]
 
@@ -256,7 +256,7 @@ def test_a_reading_with_a_nul_is_refused(things: dict[str, Any], people: SimpleN
     reading = {"entity": ["mmsi"], "time": ["received"], "time_format": "epoch_ms", "x": "lon", "y": "lat", "crs": "plane", "attributes": [attribute]}
     answer = client_of(people.owner).patch(f"/api/v1/connectors/{things['connector'].pk}/", {"reading": reading}, format="json")
     assert answer.status_code == 400
-    assert answer.json()["faults"] == [{"pointer": "/reading/attributes/0/source", "message": "A text may not hold the character NUL: take it out."}]
+    assert answer.json()["faults"] == [{"pointer": "/reading/attributes/0/source", "message": "A text must not contain the character NUL: remove it."}]
 
 
 def test_faults_of_a_list_name_the_place(people: SimpleNamespace, query: Any, client_of: Callable[..., APIClient]) -> None:

@@ -22,8 +22,8 @@ def test_compiled_kernels_are_removed_and_nothing_else(tmp_path: Path) -> None:
 
 
 def test_while_kernels_are_compiled_each_family_of_the_demo_answers() -> None:
-    """A kernel that makes an answer is compiled with the first one: a job would
-    do that while people wait."""
+    """A kernel that makes an answer is compiled with the first one: a job would do this while users
+    wait."""
     asked, answered = set(), set()
     for name in WORLDS:
         scenario = read_scenario(name)

@@ -114,7 +114,7 @@ def _answers_each_query(name: str, client: APIClient) -> None:
         answered |= set(evaluator.process(table).changes.column("query").to_pylist())
     answered |= set(evaluator.finish().changes.column("query").to_pylist())
     assert answered == {query["name"] for query in sample["queries"]}
-    # What the page says about the recording.
+    # The page's data about the recording.
     assert (sample["rows"], sample["from"], sample["to"]) == (len(times), min(times) // 1000 * 1000, max(times) // 1000 * 1000)
     if sample["opens"] is not None:
         first, last = sample["opens"]["window"]

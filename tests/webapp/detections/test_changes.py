@@ -1,5 +1,5 @@
-"""Following answers: a follower sees every change exactly once and in order beside writers,
-whenever it stops and continues."""
+"""Following answers: a follower sees every change exactly once and in order with concurrent
+writers, whenever it stops and continues."""
 
 import random
 import threading

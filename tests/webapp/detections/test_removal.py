@@ -1,4 +1,4 @@
-"""The removal of a feed beside concurrent writers."""
+"""The removal of a feed with concurrent writers."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Attributes from streams reach the registry: once, when they change, and without
-overwriting what people wrote."""
+"""Attributes from streams reach the registry: once, when they change, and without overwriting
+users' values."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """A text gives the same rows and the same dead letters by every way in, and however
 it is divided into blocks.
 
-What is right is said by the slow way, which Arrow has no part in: one record after the
-other, by Python's readers.
+The slow path, without Arrow, defines the expected result: one record after the other, by Python's
+readers.
 """
 
 from __future__ import annotations
@@ -185,8 +185,8 @@ def test_json_lines_give_the_same_rows_by_every_way_in(text: bytes, folder: Path
     ],
 )
 def test_a_list_of_objects_is_refused_as_a_whole_by_every_way_in(text: bytes, folder: Path) -> None:
-    """As lines all of it would be dead letters, and the sender of a post would see
-    only that it was accepted."""
+    """As lines, all of it would be dead letters, and the sender of a post would see only that it
+    was accepted."""
     path = folder / "list.jsonl"
     path.write_bytes(text)
     for read in (

@@ -109,7 +109,7 @@ def test_a_floor_plan_is_an_image_for_users_who_see_the_feed(feed: Feed, people:
     assert client.get("/feeds/yard/plan").status_code == 404
 
 
-# -- what the log says -----------------------------------------------------------------------------
+# -- data from the log -----------------------------------------------------------------------------
 
 
 def rows(entity: str, *points: tuple[int, float, float], **more: Any) -> list[dict[str, Any]]:

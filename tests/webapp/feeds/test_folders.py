@@ -1,5 +1,5 @@
-"""Files in a feed's inbox: every row once, whatever process dies; no partial
-files; faults are reported."""
+"""Files in a feed's inbox: every row once, even if a process dies; no partial files; faults are
+reported."""
 
 import gzip
 import os

@@ -1,4 +1,4 @@
-"""HTTP ingest: what a 202 promises, who may send, what becomes of every row, and that crashes and
+"""HTTP ingest: the guarantee of a 202, permissions, the result for every row, and that crashes and
 repetitions change nothing."""
 
 import gzip

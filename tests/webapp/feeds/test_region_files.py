@@ -49,7 +49,8 @@ def message(answer: Any) -> str:
     return str(answer.json()["faults"][0]["message"])
 
 
-# -- what is read ----------------------------------------------------------------------------------
+# -- accepted files
+# ----------------------------------------------------------------------------------
 
 
 def test_every_documented_format_gives_the_same_region(sent: Callable[..., Any], tmp_path: Path) -> None:
@@ -97,11 +98,11 @@ def test_a_region_with_many_vertices_survives_a_table(sent: Callable[..., Any]) 
     assert sent(f'name,wkt\ncircle,"{circle.wkt}"\n'.encode()).status_code == 200
 
 
-# -- where it lies ---------------------------------------------------------------------------------
+# -- coordinates ---------------------------------------------------------------------------------
 
 
 CORNERS = ((500_000, 5_700_000), (501_000, 5_700_000), (501_000, 5_701_000), (500_000, 5_701_000), (500_000, 5_700_000))
-"""Metres in UTM zone 32 (ETRS89); the first lies on the meridian of 9 degrees."""
+"""Metres in UTM zone 32 (ETRS89); the first is on the meridian of 9 degrees."""
 NORTH = 51.4511813
 SYSTEM = pyproj.CRS.from_epsg(25832)
 
@@ -149,7 +150,7 @@ def test_metres_of_an_unknown_system_are_refused_with_the_remedy(definition: byt
     assert "EPSG:4326" in str(answer.json()["refused"][0]["faults"]), answer.content
 
 
-# -- what is not read ------------------------------------------------------------------------------
+# -- refused files ------------------------------------------------------------------------------
 
 
 VRT = "<OGRVRTLayer name='x'><SrcDataSource>CSV:/etc/passwd</SrcDataSource></OGRVRTLayer>"

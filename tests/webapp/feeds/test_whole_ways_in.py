@@ -110,7 +110,7 @@ def parquet(table: Sequence[dict[str, Any]]) -> bytes:
 
 
 class Ways:
-    """Each way brings a body into a new feed and says what became of it."""
+    """Each way sends a body to a new feed and returns the result."""
 
     def __init__(self, people: SimpleNamespace, folder: Path) -> None:
         self.people, self.folder = people, folder
@@ -188,7 +188,7 @@ def sending(messages: Sequence[bytes]) -> Iterator[int]:
 
 
 def stored(feed: Feed) -> Found:
-    """What a job makes of the log, and the dead letters."""
+    """The rows that a job accepts from the log, and the dead letters."""
     engine_feed = feed.engine_feed()
     gate, accepted = Gate(engine_feed), 0
     letters = Counter(letter_of(one.reason, one.detail, one.row) for one in DeadLetter.objects.filter(feed=feed))
@@ -207,7 +207,7 @@ def letter_of(reason: str, detail: str, row: dict[str, Any] | None) -> Letter:
 
 
 def of_wrong_rows(found: Found) -> Found:
-    """Of a line that is no row each way shows what it saw of it."""
+    """For a line that is not a row each way shows the part that it has read."""
     accepted, letters = found
     return accepted, Counter({letter if letter[0] != "malformed" else ("malformed", "", ""): number for letter, number in letters.items()})
 

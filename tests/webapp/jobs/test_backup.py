@@ -98,7 +98,7 @@ def test_a_running_instance_is_restored_elsewhere_exactly(
     stream.stopping.set()
     stream.join()
     assert stream.error is None
-    assert list(tmp_path.glob(".backup-*")) == [], "nothing is left beside"
+    assert list(tmp_path.glob(".backup-*")) == [], "no temporary folder is left"
     newest = FeedHead.objects.get().last_seq
 
     elsewhere, settings.VEDETTE_LOG_STORE = tmp_path / "elsewhere", ""

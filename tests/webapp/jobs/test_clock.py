@@ -1,5 +1,4 @@
-"""A clock that was set back: afterwards everything stored is as if the
-wrong rows had never come."""
+"""A clock that was set back: afterwards the stored data are as if the wrong rows had never come."""
 
 from __future__ import annotations
 

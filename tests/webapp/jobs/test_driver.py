@@ -87,7 +87,7 @@ class OpenedRun:
 
 
 def test_a_feed_that_returns_starts_after_its_former_run_ended(feed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Moved to another job and back before this one noticed: it used to take that for a newer
+    """Moved to another job and back before this one noticed: it used to mistake this for a newer
     start of itself, and ended."""
     driver, former = driver_of(feed, Fenced("epoch 0"))
     feed_place(feed=feed, job=Job.objects.create(name="quay"))
@@ -119,7 +119,7 @@ def test_a_feed_that_was_changed_ends_its_job(feed: Any) -> None:
 
 
 def test_a_start_waits_for_a_database_that_is_away_for_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It counted as a failure, and several of them within minutes had the job wait for two."""
+    """It counted as a failure, and after several within minutes the job waited for two minutes."""
     tries = iter([OperationalError("Connection refused"), OperationalError("the database system is starting up"), None])
 
     def claim(**process: Any) -> None:

@@ -1,4 +1,4 @@
-"""What happens to jobs has a name in the front end."""
+"""Events of jobs have names in the front end."""
 
 from __future__ import annotations
 

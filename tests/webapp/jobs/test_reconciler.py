@@ -1,5 +1,5 @@
-"""Supervision with a stand-in for the job: a real process with the job's token that sleeps, and
-children that it may leave behind."""
+"""Supervision with a dummy job: a real process with the job's token that sleeps, and children that
+it may leave behind."""
 
 import os
 import signal
@@ -30,7 +30,7 @@ STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); 
 CHILD = "import os, time; os.setsid(); time.sleep(600)"
 WITH_CHILD = f"import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', '{CHILD}']); time.sleep(600)"
 HEEDS = "import signal; signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM]); "
-"""What the real program does once it handles signals."""
+"""The behaviour of the real program once it handles signals."""
 FAILS = "raise SystemExit('no such region')"
 
 

@@ -1,5 +1,5 @@
-"""A stalled feed with waiting rows is reported on its page once, with the reason; and
-so is the end of the stall."""
+"""A stalled feed with waiting rows is reported on its page once, with the reason; the end of the
+stall is reported too."""
 
 from __future__ import annotations
 

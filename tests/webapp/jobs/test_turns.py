@@ -1,4 +1,4 @@
-"""A feed is evaluated as soon as its log has grown, whatever the other feeds do."""
+"""A feed is evaluated as soon as its log has grown, independent of the other feeds."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What becomes of a query's answers when it is switched off, on again, edited or removed while
-rows arrive (decision 20)."""
+"""A query's answers when it is switched off, on again, edited or removed while rows arrive
+(decision 20)."""
 
 from __future__ import annotations
 

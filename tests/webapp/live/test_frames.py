@@ -119,8 +119,8 @@ def test_a_slow_reader_gets_fewer_positions_and_is_then_resubscribed() -> None:
 
 @given(st.lists(st.lists(st.integers(1, 30), min_size=1, max_size=5), max_size=20))
 def test_numbers_are_covered_once_in_order_for_any_messages(messages: list[list[int]]) -> None:
-    """Lost, repeated and disordered messages: if a number is missing, the changes
-    are read from the outbox."""
+    """Lost, repeated and reordered messages: if a number is missing, the changes are read from the
+    outbox."""
     reader = subscription()
     covered: list[int] = []
     for numbers in messages:

@@ -159,7 +159,7 @@ async def test_only_our_own_pages_may_open_a_socket(origin: str | None, world: S
 
 
 async def refused(socket: WebsocketCommunicator, code: str, close: int) -> None:
-    """The socket only sends one error that says what is needed."""
+    """The socket only sends one error that states what is needed."""
     assert (await socket.connect(timeout=5))[0]
     frame = json.loads(await socket.receive_from(timeout=5))
     check_frame(frame)

@@ -1,5 +1,5 @@
 """Every template of the gallery, with its default values, passes the checker on every suitable
-feed, and finds what its sentence says."""
+feed, and finds what its sentence describes."""
 
 from __future__ import annotations
 

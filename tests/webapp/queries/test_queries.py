@@ -283,8 +283,8 @@ STEPS = st.lists(st.tuples(st.sampled_from(["register", "edit", "switch", "remov
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(25))
 @given(steps=STEPS)
 def test_former_sets_of_queries_can_be_reconstructed(steps: list[tuple[str, int]], people: SimpleNamespace, feed: Feed) -> None:
-    """A model beside the tables: after any steps, asking for an old version gives the set that
-    was current at that time.
+    """A model is kept next to the tables: after any steps, a request for an old version gives the
+    set that was current at that time.
 
     But for versions that were switched off and on again: of those the last span alone is known.
     """

@@ -1,7 +1,7 @@
 """E-mail over the installation's mail server, as text and as HTML, with a link that acknowledges.
 
-At least once: a crash between the server's "250" and the note of it sends again, with the same
-Message-ID, by which mail programs know it.
+At least once: a crash between the server's "250" and its recording sends again, with the same
+Message-ID, by which mail programs recognise it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ BUTTON = "padding:8px 14px;background:#0b6b8a;color:#fff;border-radius:6px"
 
 
 def refuse(attributes: Mapping[str, Any]) -> dict[str, Message]:
-    """Without a mail server no message could be sent."""
+    """Without a mail server no message can be sent."""
     if not settings.EMAIL_GIVEN:
         return {"kind": Message("This installation has no mail server: an operator names one in EMAIL_URL.")}
     return {} if attributes.get("recipient") else {"recipient": Message("The address that the alerts go to.")}
@@ -72,7 +72,7 @@ def in_words_of(owner: User, language: str = "") -> Iterator[None]:
 
 def words_of(delivery: Delivery) -> tuple[str, str]:
     """Subject and plain text of the message in its owner's language, without a link that
-    acknowledges: anybody may read a chat."""
+    acknowledges, because anybody may read a chat."""
     with in_words_of(delivery.channel.owner):
         message = message_of(delivery)
         alerts: list[dict[str, Any]] = message["data"].get("alerts", [])

@@ -1,9 +1,9 @@
-"""Messages to a person's browser through the push service of its maker (RFC 8030),
-whether a page is open or not.
+"""Messages to a user's browser through the push service of its maker (RFC 8030), whether a page is
+open or not.
 
-Encrypted for the browser alone (RFC 8291); the push service knows us by a signature (VAPID, RFC
-8292). At least once: a repeated message takes the place of the one before, at the push service by
-its topic and in the browser by its tag.
+Encrypted for the browser alone (RFC 8291); the push service identifies the sender by a signature
+(VAPID, RFC 8292). At least once: a repeated message replaces the previous one, at the push service
+by its topic and in the browser by its tag.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def public_key() -> str | None:
 
 
 def content_of(delivery: Delivery) -> dict[str, str]:
-    """What the browser shows, and the page that it opens."""
+    """The text that the browser shows, and the page that it opens."""
     with mail.in_words_of(delivery.channel.owner):
         message = mail.message_of(delivery)
         alerts: list[dict[str, Any]] = message["data"].get("alerts", [])

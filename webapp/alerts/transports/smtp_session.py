@@ -1,5 +1,5 @@
-"""A time limit for a whole SMTP session: a server that sends a byte now and then stays within the
-limit of each single read."""
+"""A time limit for a whole SMTP session: a server that sends single bytes stays within the limit of
+each read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connections that a thread gives back are kept for the next one.
+"""Connections that a thread returns are kept for the next one.
 
 Under ASGI each request has a separate thread, and so a separate connection. A new connection costs
 the server a process, a log-in and the first look at every table: often more than the request
@@ -82,7 +82,7 @@ IDLE_CONNECTIONS = IdleConnections()
 
 
 def keep_connections() -> None:
-    """From now on this process keeps connections that are given back."""
+    """From now on this process keeps returned connections."""
     IDLE_CONNECTIONS.limit = KEPT
 
 
@@ -92,7 +92,7 @@ def _is_idle(raw: Any) -> bool:
 
 
 def _is_quiet(raw: Any) -> bool:
-    """Whether it is as it was: a server that has gone has said so, or closed its end."""
+    """Whether it is still open: a server that has ended has sent a message, or closed its end."""
     return _is_idle(raw) and not select.select([raw], [], [], 0)[0]
 
 

@@ -95,8 +95,8 @@ STATIC_URL = "/static/"
 STATICFILES_DIRS = [folder for folder in (ROOT / "static",) if folder.is_dir()]
 VITE_MANIFEST = ROOT / "static" / "build" / ".vite" / "manifest.json"
 VITE_PREFIX = "build/"
-# The address of Vite's own server while the front end is being worked on; only
-# heeded with VEDETTE_DEBUG.
+# The address of Vite's own server while the front end is being worked on; only used with
+# VEDETTE_DEBUG.
 VITE_SERVER = text("VEDETTE_VITE_URL") if DEBUG else ""
 
 # An XYZ tile layer for the map, e.g. https://tiles.example.org/{z}/{x}/{y}.png; empty: the bundled
@@ -135,8 +135,8 @@ LOGGING = {
         "vedette.audit": {"level": "INFO", "handlers": ["audit"], "propagate": False},
         "daphne.http_protocol": {"level": "WARNING"},
         "django.channels.server": {"level": "WARNING"},
-        # It logs every call between Python and the JVM, and of its last connection when the
-        # interpreter has closed what it would write to.
+        # It logs every call between Python and the JVM, and its last connection after the
+        # interpreter has closed the stream that it writes to.
         "py4j": {"level": "WARNING"},
     },
 }

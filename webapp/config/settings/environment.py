@@ -7,13 +7,13 @@ import environ
 from django.core.exceptions import ImproperlyConfigured
 
 ROOT = Path(__file__).resolve().parents[3]
-# Where NAME_FILE is set, NAME is what that file holds: secrets of containers and of a
-# vault's agent come as files.
+# Where NAME_FILE is set, NAME is the content of that file: containers and a vault's agent provide
+# secrets as files.
 env = environ.FileAwareEnv()
 
 
 def flag(name: str, default: bool) -> bool:
-    """The variable `name` as a truth value."""
+    """The variable `name` as a boolean."""
     return bool(env.bool(name, default=default))
 
 
@@ -41,8 +41,7 @@ def number(name: str, default: int, *, least: int, most: int) -> int:
 
 
 def base_maps(name: str) -> list[dict[str, str]]:
-    """The variable `name` as maps to choose from. Raises
-    ImproperlyConfigured, saying what is wrong."""
+    """The variable `name` as maps to choose from. Raises ImproperlyConfigured with the reason."""
     try:
         maps = json.loads(text(name, "[]"))
     except json.JSONDecodeError as error:

@@ -1,5 +1,5 @@
-"""Who people are and how they prove it: passwords, log-in by OpenID Connect, second
-factors, e-mail (django-allauth)."""
+"""How users are authenticated: passwords, log-in by OpenID Connect, second factors, e-mail
+(django-allauth)."""
 
 import json
 from typing import Any
@@ -14,16 +14,16 @@ LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "live"
 LOGOUT_REDIRECT_URL = "account_login"
 
-# -- e-mail: `smtp://user:password@host:587/?tls=True`; without it nothing is sent and the pages say
-# so ---------------------------
+# -- e-mail: `smtp://user:password@host:587/?tls=True`; without it nothing is sent, and the pages
+# show this ---------------------------
 
 EMAIL_GIVEN = bool(text("EMAIL_URL"))
-# Empty is as if it were not set: that is how Compose hands on a variable without a value.
+# Empty counts as not set: Compose passes on a variable without a value in this way.
 vars().update(env.email_url_config(text("EMAIL_URL") or "dummymail://"))
 EMAIL_TIMEOUT = 10
 DEFAULT_FROM_EMAIL = text("VEDETTE_MAIL_FROM") or "vedette@localhost"
 PUBLIC_URL = text("VEDETTE_PUBLIC_URL").rstrip("/")
-"""Under which people reach the site: for links in messages, which no request asked for."""
+"""The address of the site for links in messages, which are not answers to a request."""
 SERVER_EMAIL = DEFAULT_FROM_EMAIL
 PASSWORD_RESET_TIMEOUT = 3600
 
@@ -33,8 +33,8 @@ ACCOUNT_ADAPTER = "webapp.accounts.adapters.AccountAdapter"
 ACCOUNT_FORMS = {"login": "webapp.accounts.forms.LogInForm"}
 ACCOUNT_LOGIN_METHODS = {"username"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "email", "password1*"]
-# Accounts are made by administrators, invitations and trusted providers; what an address is
-# good for is decided there.
+# Accounts are made by administrators, invitations and trusted providers; the rights of an address
+# are decided there.
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_EMAIL_NOTIFICATIONS = EMAIL_GIVEN
 ACCOUNT_EMAIL_SUBJECT_PREFIX = "[Vedette] "
@@ -42,8 +42,8 @@ ACCOUNT_DEFAULT_HTTP_PROTOCOL = "https" if HTTPS else "http"
 ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_REAUTHENTICATION_REQUIRED = True
 ACCOUNT_REAUTHENTICATION_TIMEOUT = 15 * 60
-# Counted in the shared cache (webapp/config/cache.py). A `key` is one account, whatever it is
-# called from; an `ip` one address.
+# Counted in the shared cache (webapp/config/cache.py). A `key` is one account, from any address; an
+# `ip` one address.
 ACCOUNT_RATE_LIMITS = {
     "login": "60/m/ip",
     "login_failed": "10/15m/key,50/15m/ip",
@@ -67,7 +67,7 @@ if text("VEDETTE_SECOND_FACTOR", "optional") not in ("required", "optional"):
 MFA_TOTP_ISSUER = "Vedette"
 # Sign-up is closed, so an address cannot be claimed to lock out its owner.
 MFA_ALLOW_UNVERIFIED_EMAIL = True
-# Browsers allow passkeys without https on loopback names alone, and so does this.
+# Browsers allow passkeys without https only on loopback names; the same rule applies here.
 MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not HTTPS
 
 # -- OpenID Connect --------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ VEDETTE_SPARK_MEMORY = text("VEDETTE_SPARK_MEMORY", "1g")
 # Batches of a feed begin this far apart at the earliest. Back to back, a few feeds would keep every
 # core busy with batches of a few rows.
 VEDETTE_TRIGGER_MS = number("VEDETTE_TRIGGER_MS", 50, least=0, most=60_000)
-# What a batch found is stored in smaller parts when a statement, or all before the last one
+# The results of a batch are stored in smaller parts when a statement, or all before the last one
 # together, takes longer than this. The last one may begin just before that and take as long again,
 # and a batch that takes 300 s counts as hung.
 VEDETTE_STORE_SECONDS = number("VEDETTE_STORE_SECONDS", 120, least=1, most=150)

@@ -8,9 +8,11 @@ CHANNEL_LAYERS = {
         {
             "BACKEND": "webapp.live.layer.SharedMessagesLayer",
             "CONFIG": {
-                # A Redis that went without a word is noticed when it does not answer.
+                # A Redis that disappeared without closing the connection is noticed when it does
+                # not answer.
                 "hosts": [{"address": REDIS_URL, "socket_timeout": 20, "health_check_interval": 10}],
-                # Lost messages are found again by their sequence number, so the bound may be small.
+                # Lost messages are requested again by their sequence number, so the limit may be
+                # small.
                 "capacity": 500,
                 "prefix": "vedette",
             },

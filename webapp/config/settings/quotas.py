@@ -1,12 +1,11 @@
 """How much one user and one team may have:
-`VEDETTE_USER_QUOTAS=queries=1000,feeds=5` changes what it names."""
+`VEDETTE_USER_QUOTAS=queries=1000,feeds=5` changes the named ones."""
 
 from webapp.config.settings.environment import names, number, text
 
 
 def quotas(variable: str, **defaults: int) -> dict[str, int]:
-    """The defaults, with what the variable says in their place. Raises ValueError for
-    a quota that there is not."""
+    """The defaults, overridden by the variable. Raises ValueError for an unknown quota."""
     for part in names(variable, []):
         name, _, limit = part.partition("=")
         if name.strip() not in defaults:
@@ -16,8 +15,8 @@ def quotas(variable: str, **defaults: int) -> dict[str, int]:
 
 
 # `uploads`: megabytes of files that wait or are being loaded. `vertices`: of all
-# stored regions together; `rows`: a second, over HTTP, on average; `messages`: that
-# leave for channels, in an hour.
+# stored regions together; `rows`: a second, over HTTP, on average; `messages`: sent to channels, in
+# an hour.
 USER_QUOTAS = quotas(
     "VEDETTE_USER_QUOTAS",
     queries=200_000, vertices=5_000_000, feeds=200, tokens=100, rows=500_000, uploads=4_000, channels=20, rules=200, messages=600,

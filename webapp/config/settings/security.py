@@ -16,12 +16,12 @@ SECRET_KEY_GIVEN = bool(text("SECRET_KEY"))
 SECRET_KEY = text("SECRET_KEY") or secrets.token_urlsafe(64)
 SECRET_KEY_FALLBACKS = names("SECRET_KEY_FALLBACKS", [])
 
-# What encrypts secrets in the database (`webapp/config/secrets_at_rest.py`): the first
-# key encrypts, all decrypt.
+# The keys that encrypt secrets in the database (`webapp/config/secrets_at_rest.py`): the first key
+# encrypts, all decrypt.
 SECRETS_KEYS = names("VEDETTE_SECRETS_KEYS", [])
 
-# The private key of P-256 by which push services know us (VAPID): 32 bytes in URL-safe base64.
-# Without it no browser can subscribe.
+# The private key of P-256 that identifies this installation to push services (VAPID): 32 bytes in
+# URL-safe base64. Without it no browser can subscribe.
 PUSH_KEY = text("VEDETTE_PUSH_KEY")
 
 AUTH_USER_MODEL = "accounts.User"
@@ -34,8 +34,8 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "webapp.accounts.passwords.NoBreachedPassword"},
     {"NAME": "webapp.accounts.passwords.TokensEnd"},
 ]
-# Words that everybody here knows, besides the product's and the site's names: a password that is
-# hardly more than one of them is refused.
+# Words that everybody in the organisation knows, in addition to the product's and the site's names:
+# a password that consists mainly of one of them is refused.
 PASSWORD_WORDS = names("VEDETTE_PASSWORD_WORDS", [])
 # A file of breached passwords (webapp/accounts/passwords.py); none: those of Django's list of
 # 20,000 common ones alone are refused.
@@ -82,14 +82,14 @@ CONTENT_SECURITY_POLICY = {
 }
 PERMISSIONS_POLICY = "camera=(), geolocation=(), microphone=(), payment=(), usb=()"
 
-# The maximum lifetime, in days, of a link to a live view for people without an account.
+# The maximum lifetime, in days, of a link to a live view for readers without an account.
 SHARE_DAYS = number("VEDETTE_SHARE_DAYS", 30, least=1, most=36_500)
 
 # Webhooks go to public addresses on these ports only; into the networks named here (CIDR, separated
 # by commas) on any port. Connectors of feeds go to public addresses and into these networks too.
 WEBHOOK_PORTS = (80, 443, 8080, 8443)
 WEBHOOK_NETWORKS = names("VEDETTE_WEBHOOK_NETWORKS", [])
-# Off: the networks named above are all that this installation connects to.
+# Off: this installation connects only to the networks named above.
 PUBLIC_ADDRESSES = flag("VEDETTE_PUBLIC_ADDRESSES", True)
 
 # Where connectors listen that others send to (AIS receivers): on this address, on these ports.

@@ -1,4 +1,4 @@
-"""PostgreSQL, the cache and the folder for everything that running leaves behind."""
+"""PostgreSQL, the cache and the folder for the data of a running installation."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +7,7 @@ from webapp.config.settings.environment import ROOT, env, number, text
 
 VAR = Path(text("VEDETTE_VAR") or ROOT / "var").resolve()
 EVENT_LOG_ROOT = VAR / "log-of-events"
-# Empty: the logs lie in EVENT_LOG_ROOT, for processes of this machine. Else a store that several
+# Empty: the logs are in EVENT_LOG_ROOT, for processes of this machine. Else a store that several
 # machines write to (decision 26).
 VEDETTE_LOG_STORE = text("VEDETTE_LOG_STORE")
 CHECKPOINT_ROOT = VAR / "checkpoints"
@@ -15,11 +15,10 @@ MEDIA_ROOT = VAR / "media"
 # Real recordings that are offered as samples; none of them is part of the project.
 SAMPLES_ROOT = Path(text("VEDETTE_DATA") or ROOT.parent / "shared" / "data").resolve()
 # Where `collectstatic` put the files, on a machine that serves without the sources; else they are
-# served from where they lie.
+# served from their source folders.
 STATIC_ROOT = text("VEDETTE_STATIC_ROOT") or None
 
-# What one statement may take before PostgreSQL ends it; jobs allow more
-# (`webapp/supervisor/driver.py`).
+# The time after which PostgreSQL ends a statement; jobs allow more (`webapp/supervisor/driver.py`).
 STATEMENT_SECONDS = number("VEDETTE_STATEMENT_SECONDS", 30, least=1, most=3600)
 LOCK_SECONDS, IDLE_SECONDS = 10, 60
 """How long a statement waits for a lock, and a transaction for its next statement."""
@@ -31,8 +30,8 @@ def session_limits(statement_seconds: int) -> str:
     return " ".join(f"-c {name}={seconds}s" for name, seconds in limits.items())
 
 
-# A machine or a network that is gone says nothing: libpq would wait a quarter of an hour for what
-# it sent, and forever for an answer.
+# A machine or a network that is down sends nothing: libpq would wait a quarter of an hour for an
+# acknowledgement, and forever for an answer.
 NETWORK_LIMITS = {"connect_timeout": 10, "tcp_user_timeout": 20_000, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
 
 
@@ -45,15 +44,15 @@ def _database(variable: str, **defaults: Any) -> dict[str, Any]:
 
 DATABASES = {
     "default": {
-        # For threads that last: of jobs, publisher, ingest. Requests under ASGI give theirs back
-        # (`asgi.py`), for the next one.
+        # For threads that last: of jobs, publisher, ingest. Requests under ASGI return theirs
+        # (`asgi.py`) for the next one.
         "CONN_MAX_AGE": 60,
         "CONN_HEALTH_CHECKS": True,
         "ATOMIC_REQUESTS": False,
         **_database("DATABASE_URL", default="postgres:///vedette"),
     }
 }
-# The roles of the database (`webapp/config/database_roles.py`). Only `migrate` and what else
+# The roles of the database (`webapp/config/database_roles.py`). Only `migrate` and other code that
 # changes the schema gets the owner's.
 DATABASE_OWNER = {
     name: value for name, value in (env.db_url("DATABASE_OWNER_URL") if text("DATABASE_OWNER_URL") else {}).items() if name in ("USER", "PASSWORD")

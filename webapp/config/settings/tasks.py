@@ -1,5 +1,5 @@
-"""Celery: short tasks, JSON only, no results kept; what must not be lost is a row in
-PostgreSQL and not a message."""
+"""Celery: short tasks, JSON only, no results kept; work that must not be lost is a row in
+PostgreSQL, not a message."""
 
 from webapp.config.settings.storage import REDIS_URL
 

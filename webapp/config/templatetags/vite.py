@@ -45,7 +45,7 @@ def _address(name: str) -> str:
 
 
 def _chunks(manifest: Mapping[str, Any], key: str, seen: set[str] | None = None) -> Iterator[str]:
-    """The keys of the chunks that this one imports, however far, those first; then its own."""
+    """The keys of the chunks that this one imports, directly or not; then its own."""
     seen = set() if seen is None else seen
     if key in seen:
         return

@@ -1,1 +1,1 @@
-"""Demo feeds: pure functions of (seed, time) that also state what truly happens in them."""
+"""Demo feeds: pure functions of (seed, time) that also give their ground truth."""

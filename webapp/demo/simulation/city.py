@@ -50,8 +50,7 @@ class Garage:
 
 
 class City:
-    """The world of one seed. Everything asked of it is a pure function of the
-    seed and the times asked for."""
+    """The world of one seed. All its methods are pure functions of the seed and the given times."""
 
     feed = "city"
 
@@ -68,7 +67,7 @@ class City:
         self.wobble = Wobble(chance, 4.0 + 11.0 * chance.random(CARS) ** 2)
         self.names = pa.array([f"car-{car + 1:04d}" for car in range(CARS)])
 
-    # -- what ingest is sent -----------------------------------------------------------------------
+    # -- rows for ingest -----------------------------------------------------------------------
 
     def rows(self, start: int, end: int, *, rate: float = 1.0) -> pa.Table:
         """All reports with start <= t < end in order of time. `rate`: how many times
@@ -87,11 +86,11 @@ class City:
         speed: Floats = np.round(3.6 * rate * np.hypot(vx, vy), 1)
         return pa.table({"entity": self.names.take(pa.array(car)), "t": t, "x": lon, "y": lat, "speed": speed, "heading": course(vx, vy)})
 
-    # -- what is true ------------------------------------------------------------------------------
+    # -- ground truth ------------------------------------------------------------------------------
 
     def truth(self, start: int, end: int) -> list[TruthEvent]:
-        """Which cars truly call at which garage or bank, the times between which they stand inside
-        (at rate 1), and the suspect's tours."""
+        """Which cars visit which garage or bank, when they stand inside (at rate 1), and the
+        suspect's tours."""
         names = self.names.to_pylist()
         visits = [TruthEvent("visit", (names[car],), stop.place, stop.arrive, stop.leave) for car, stop in self.journeys.stops(start, end)]
         return sorted([*visits, *self._tours(start, end)], key=lambda one: (one.start, one.kind, one.entities))
@@ -105,7 +104,7 @@ class City:
         return [TruthEvent("tour", (self.names[suspect].as_py(),), None, at, at + last - first) for at in begins]
 
     def places(self) -> list[Place]:
-        """Garages, advertisement areas, banks and what the cameras see as regions."""
+        """Garages, advertisement areas, banks and the cameras' fields of view as regions."""
         garages = [Place(g.name, self._polygon(g.ring()), ("garage",)) for g in self.garages]
         advertisements = [Place(name, self._polygon(ring), ("advertisement",)) for name, ring in self.advertisements]
         banks = [Place(f"Bank {n}", self._polygon(self._square(node, BANK_M)), ("bank",)) for n, node in enumerate(BANKS, 1)]

@@ -1,5 +1,4 @@
-"""Things that go round on fixed journeys: where each of them is at any
-time, without any history."""
+"""Things on fixed round trips: the position of each at any time, without history."""
 
 from __future__ import annotations
 
@@ -45,8 +44,8 @@ class Plane:
 
 @dataclass(frozen=True)
 class Stop:
-    """A halt that is worth stating as truth: from `arrive` to `leave`, milliseconds
-    from the start of the round."""
+    """A halt that is part of the ground truth: from `arrive` to `leave`, milliseconds from the
+    start of the round."""
 
     place: str
     arrive: int
@@ -66,7 +65,7 @@ class Journey:
         return self.knots[-1][0]
 
     def go(self, point: Point, metres_per_second: float) -> None:
-        """Straight to `point`; nothing when already there."""
+        """Straight to `point`; no leg when already there."""
         _, x, y = self.knots[-1]
         distance = float(np.hypot(point[0] - x, point[1] - y))
         if distance > 0:

@@ -77,8 +77,7 @@ class Ocean:
         self.upwellings = Episodes(UPWELLING_EVERY_MS, UPWELLING_MS, chance.integers(0, UPWELLING_EVERY_MS, len(LONGITUDES)))
 
     def rows(self, start: int, end: int, *, rate: float = 1.0) -> pa.Table:
-        """All readings with start <= t < end in order of time. Buoys do not
-        hurry: `rate` changes nothing."""
+        """All readings with start <= t < end in order of time. `rate` has no effect on buoys."""
         return self._readings(*self.schedule.reports(start, end))
 
     def snapshot(self, t: int, *, rate: float = 1.0) -> pa.Table:
@@ -125,8 +124,8 @@ class Ocean:
         return waves
 
     def truth(self, start: int, end: int) -> list[TruthEvent]:
-        """Spells, with the buoys that lie in them; fronts, with the buoy at which each begins and
-        the one that it reaches; and cold water."""
+        """Spells, with the buoys in them; fronts, with the buoy at which each begins and the one
+        that it reaches; and cold water."""
         spells = [TruthEvent("spell", self._at(place, -2.0, 2.0), None, a, b) for place, a, b in self.spells.between(start, end)]
         reached = [(place, a, b + FRONT_LAG_MS) for place, a, b in self.fronts.between(start - FRONT_LAG_MS, end)]
         fronts = [TruthEvent("front", self._at(place, 2.0, 5.0)[::-1], None, a, b) for place, a, b in reached if b > start]

@@ -27,11 +27,11 @@ ends with a walk together."""
 CROWD, CROWD_MS = 5, 15_000
 """This many people at one stand at the same time, for this long or longer, are a crowd."""
 STAY_MS, ROUND_MS = 20_000, 240_000
-"""Who is at a stand for longer than that stays there; who stays at one and, that soon afterwards,
-at another makes a round."""
+"""A person at a stand for longer than this stays there; one who stays at a stand and, within this
+time, at another makes a round."""
 APART = 40.0
-"""Those who have nothing to do with each other keep further apart: more than any distance
-in the rules about people."""
+"""People in no common scene keep further apart: more than any distance in the rules about
+people."""
 BESIDE = 18.0
 ERROR = 1.2
 """Of the camera, on each axis."""
@@ -50,16 +50,16 @@ BENCHES: dict[str, tuple[float, float, float, float]] = {"West bench": (24, 120,
 """x0, y0, x1, y1."""
 GATES: tuple[Point, ...] = ((30, 288), (930, 288), (72, 546), (840, 546), (432, 30))
 AISLE = (222.0, 354.0)
-"""From what y to what y everybody walks: between the stands; from each gate it is
-reached straight up or down."""
+"""The range of y in which everybody walks: between the stands; from each gate it is reached
+straight up or down."""
 ACTIVITIES = ("walking", "running", "active", "inactive", "abrupt")
 
 Box = tuple[float, float, float, float]
 
 
 class Role:
-    """One entity's part in a scene: its way, and what it is seen doing; milliseconds
-    from the scene's beginning."""
+    """One entity's part in a scene: its path, and its visible activities; milliseconds from the
+    scene's beginning."""
 
     def __init__(self, name: str, at: Point, start: int = 0) -> None:
         self.name = name
@@ -275,7 +275,7 @@ def _visit(chance: np.random.Generator, name: str) -> Scene:
 
 
 def _show(chance: np.random.Generator, guests: Sequence[str]) -> Scene:
-    """One after the other comes to the cafe, each to a table of their own; they go when it is over,
+    """One after the other comes to the cafe, each to a separate table; they leave when it is over,
     in the order in which they came."""
     x0, y0, x1, y1 = STANDS["Cafe"]
     gate, pace = _gate(chance), _pace(chance)
@@ -305,7 +305,7 @@ def _at_stand(tracks: Floats, stand: str) -> npt.NDArray[np.bool_]:
 
 
 def _spans(holds: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """(begin, length) in frames of the stretches in which something holds; the cycle's end and
+    """(begin, length) in frames of the periods in which something holds; the cycle's end and
     beginning are one moment."""
     begins = np.flatnonzero(holds & ~np.roll(holds, 1)).tolist()
     ends = np.flatnonzero(~holds & np.roll(holds, 1)).tolist()
@@ -326,8 +326,8 @@ def _crowds(names: Sequence[str], tracks: Floats) -> list[TruthEvent]:
 
 
 def _rounds(names: Sequence[str], tracks: Floats) -> list[TruthEvent]:
-    """Who stays at a stand and then at another (or comes back in the next cycle), from the one
-    stay's beginning until the other is one."""
+    """People who stay at a stand and then at another (or come back in the next cycle), from the
+    beginning of the first stay until the second one counts as a stay."""
     found = []
     inside = [_at_stand(tracks, stand) for stand in STANDS]
     for who, name in enumerate(names):

@@ -20,7 +20,7 @@ from webapp.platform.folders import ROOT
 SCENARIOS = ROOT / "fixtures" / "scenarios"
 PROGRAMS = ROOT / "fixtures" / "programs"
 FEED_KEYS = ("name", "crs", "time", "tick", "lateness", "dedupe", "columns")
-"""What the engine wants to know of a feed; the rest is for pages."""
+"""The keys of a feed that the engine needs; the rest is for pages."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Scenario:
     """One demo feed: `feed` as `feed_create` takes it, its world, its regions, and its queries as
     `query_register` takes them.
 
-    A query's `truth` says which ground-truth events it reports (see `truth_events_of`).
+    A query's `truth` names the ground-truth events that it reports (see `truth_events_of`).
     """
 
     feed: dict[str, Any]
@@ -48,7 +48,7 @@ class Scenario:
 
 @cache
 def read_scenario(name: str) -> Scenario:
-    """The scenario of the feed `name`. Raises KeyError for a feed that is no demo's."""
+    """The scenario of the feed `name`. Raises KeyError for a feed that is not of the demo."""
     place = world(name)
     places = place.places()
     document = json.loads((SCENARIOS / f"{name}.json").read_text(encoding="utf-8"))
@@ -94,8 +94,8 @@ class ReportingQueries:
 
 
 def truth_of(feed: str, queries: Iterable[str]) -> list[ReportingQueries]:
-    """Which of these queries (names) report which kind of ground-truth event. What two families
-    report is compared with each by itself."""
+    """Which of these queries (names) report which kind of ground-truth event. Events that two
+    families report are compared with each separately."""
     known = set(queries)
     roles: dict[tuple[str, str], list[tuple[str, str | None]]] = {}
     for query in read_scenario(feed).queries:

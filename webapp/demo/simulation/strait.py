@@ -1,5 +1,5 @@
 """Feed `strait`: vessels between two coasts: through traffic in its lanes, ferries, fishing boats,
-and some that do what they should not."""
+and some that break rules."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ PROTECTED: dict[str, LanePoints] = {
 CLOSED: LanePoints = ((1.4445, 50.9955), (1.4748, 50.9764), (1.5355, 51.0145), (1.5052, 51.0336))
 """A closed area between the lanes: through traffic never enters, smugglers cross it."""
 ROADS: LanePoints = ((2.12, 51.085), (2.18, 51.085), (2.18, 51.115), (2.12, 51.115))
-"""Open water before a port, where only the two that meet lie still."""
+"""Open water before a port, where only the two that meet are at rest."""
 
 
 @dataclass(frozen=True)
@@ -79,8 +79,8 @@ class Strait:
         chance = np.random.default_rng([seed, 2])
         self.vessels = list(_fleet(chance))
         phase = chance.integers(0, 86_400_000, VESSELS)
-        # Who meets at sea has one timetable, and the pursuer keeps its distance because it goes the
-        # same round a little later.
+        # The vessels that meet at sea have one timetable, and the pursuer keeps its distance
+        # because it follows the same course a little later.
         phase[-3], phase[-1] = phase[-4], phase[-2] + PURSUIT_LAG_MS
         self.journeys = Journeys([vessel.journey for vessel in self.vessels], phase)
         self.schedule = Schedule(chance.integers(3_000, 9_000, VESSELS), chance.integers(0, 9_000, VESSELS))
@@ -238,12 +238,12 @@ def _fishing(chance: np.random.Generator, name: str) -> Vessel:
 
 
 FISHED_MS = 300_000
-"""Who is inside a reserve for longer fishes there; who is not, passes."""
+"""A vessel inside a reserve for longer fishes there; others pass."""
 
 
 def _is_clear(stays: list[tuple[int, int]]) -> bool:
-    """Whether reports show the stays for certain: none is almost as long as fishing takes, and they
-    and the times between them are no moments."""
+    """Whether reports show the stays reliably: none is almost as long as fishing takes, and neither
+    they nor the times between them are very short."""
     spans = [last - first for first, last in stays]
     pauses = [later[0] - earlier[1] for earlier, later in pairwise(stays)]
     return all(abs(span - FISHED_MS) > 40_000 for span in spans) and all(span > 60_000 for span in [*spans, *pauses])
@@ -314,19 +314,19 @@ MEETING_EVERY_MS = 1_500_000
 
 
 def _meeting(one: str, other: str) -> Iterator[Vessel]:
-    """Two that leave a port, lie side by side at sea for some minutes, and go home."""
+    """Two that leave a port, stay side by side at sea for some minutes, and go home."""
     port, meeting, speed = _metres(PORTS["Port of Dunmark"]), _metres((2.15, 51.098)), 20 * KNOT
-    journeys, beside = [], []
+    journeys, meetings = [], []
     for aside, out, back in ((0, 60_000, 1_020_000), (150, 120_000, 1_080_000)):
         journey = Journey((port[0] + aside, port[1]))
         journey.wait(out)
         journey.go((meeting[0] + aside, meeting[1]), speed)
-        beside.append((journey.now, back))
+        meetings.append((journey.now, back))
         journey.wait(back - journey.now)
         journey.close(speed)
         journey.wait(MEETING_EVERY_MS - journey.now)
         journeys.append(journey)
-    met = TruthEvent("rendezvous", (one, other), None, max(first for first, _ in beside), min(last for _, last in beside))
+    met = TruthEvent("rendezvous", (one, other), None, max(first for first, _ in meetings), min(last for _, last in meetings))
     yield Vessel(one, "other", journeys[0], (met,))
     yield Vessel(other, "other", journeys[1])
 

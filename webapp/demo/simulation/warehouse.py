@@ -37,7 +37,7 @@ KINDS = {
     "urn:epc:id:giai:0614141.": "valuable",
     "door-": "door",
 }
-"""What a tag is on, by the beginning of its code; all others are badges of people."""
+"""The kind of a tag's item, by the beginning of its code; all others are badges of people."""
 ZONES = {
     "Docks": (0.5, 3.0, 9.0, 33.0),
     "Shop": (22.0, 24.0, 42.0, 32.0),
@@ -66,8 +66,8 @@ class Read:
 
 @dataclass(frozen=True)
 class Course:
-    """The `count` things of one kind that go round every `period` ms: which reads one of them gives
-    in its n-th round, and what truly happens."""
+    """The `count` things of one kind that go round every `period` ms: the reads of one of them in
+    its n-th round, and the ground truth."""
 
     count: int
     period: int
@@ -95,22 +95,21 @@ class Warehouse:
             chance.integers(0, ITEM_ROUND_MS, ITEMS).tolist(),
             [pallet * (PALLET_ROUND_MS // PALLETS) for pallet in range(PALLETS)],
             chance.integers(0, PARCEL_ROUND_MS, PARCELS).tolist(),
-            # So are valuables at the door of the strongroom.
+            # Valuables at the door of the strongroom are alone too.
             [valuable * (VALUABLE_ROUND_MS // VALUABLES) for valuable in range(VALUABLES)],
             [0] * DOORS,
         ]
 
-    # -- what ingest is sent -----------------------------------------------------------------------
+    # -- rows for ingest -----------------------------------------------------------------------
 
     def rows(self, start: int, end: int, *, rate: float = 1.0) -> pa.Table:
-        """All reads with start <= t < end in order of time. Antennas do not
-        hurry: `rate` changes nothing."""
+        """All reads with start <= t < end in order of time. `rate` has no effect on antennas."""
         rounds = self._rounds(start, end)
         reads = ((began + read.at, read.tag, read.reader) for course, thing, nth, began in rounds for read in course.reads(thing, nth))
         return _table(sorted(read for read in reads if start <= read[0] < end))
 
     def snapshot(self, t: int, *, rate: float = 1.0) -> pa.Table:
-        """Nothing: a read that no antenna made would be a lie that queries believe."""
+        """Nothing: queries would take a read that no antenna made as real."""
         return _table([])
 
     def _rounds(self, start: int, end: int) -> Iterator[tuple[Course, int, int, int]]:
@@ -149,7 +148,7 @@ class Warehouse:
 
     def _pallet(self, pallet: int, nth: int) -> list[Read]:
         """Through a dock into the store; the badge of its escort is read a few
-        seconds later, or not at all."""
+        seconds later, or never."""
         dock = f"dock-{1 + pallet % 2}"
         reads = [Read(0, _pallet_tag(pallet), dock), Read(20_000, _pallet_tag(pallet), "store-in")]
         if not _is_alone(pallet, nth):
@@ -174,7 +173,7 @@ class Warehouse:
 
     def _valuable(self, valuable: int, nth: int) -> list[Read]:
         """Through the door of the strongroom; a guard is there a little
-        earlier or later, or not at all."""
+        earlier or later, or never."""
         reads = [Read(GUARD_MS, _valuable_tag(valuable), "strongroom")]
         if not _is_unguarded(valuable, nth):
             reads.append(Read(int(self._chance(4, valuable, nth).integers(2 * GUARD_MS)), f"badge-g{1 + (valuable + nth) % 3}", "strongroom"))
@@ -198,7 +197,7 @@ class Warehouse:
     def _chance(self, kind: int, thing: int, nth: int) -> np.random.Generator:
         return np.random.default_rng([self.seed, 5, kind, thing, nth % 2**32])
 
-    # -- what is true ------------------------------------------------------------------------------
+    # -- ground truth ------------------------------------------------------------------------------
 
     def truth(self, start: int, end: int) -> list[TruthEvent]:
         """Thefts, restless items, pallets without an escort, parcels that fell off, valuables

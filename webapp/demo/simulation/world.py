@@ -1,5 +1,5 @@
-"""What every demo world offers: rows to send, places to watch, and the
-truth to compare answers with."""
+"""The interface of demo worlds: rows to send, places to watch, and the ground truth to compare
+answers with."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ class Place:
 
 @dataclass(frozen=True)
 class TruthEvent:
-    """Something that truly happens from `start` to `end` (milliseconds),
-    whatever receivers report."""
+    """A ground-truth event from `start` to `end` (milliseconds), independent of reports."""
 
     kind: str
     entities: tuple[str, ...]
@@ -49,11 +48,11 @@ class World(Protocol):
         ...
 
     def snapshot(self, t: int, *, rate: float = 1.0) -> pa.Table:
-        """One report of everything at `t`; empty in a world where only what happens is reported."""
+        """One report of everything at `t`; empty in a world that reports only events."""
         ...
 
     def truth(self, start: int, end: int) -> list[TruthEvent]:
-        """What truly happens and overlaps [start, end)."""
+        """The ground-truth events that overlap [start, end)."""
         ...
 
     def places(self) -> list[Place]:

@@ -15,5 +15,5 @@ WORLDS: dict[str, Callable[[int], World]] = {"city": City, "strait": Strait, "pl
 
 
 def world(name: str, seed: int = 1) -> World:
-    """The world `name`. Raises KeyError for one that there is not."""
+    """The world `name`. Raises KeyError for an unknown one."""
     return WORLDS[name](seed)

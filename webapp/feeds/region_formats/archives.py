@@ -1,4 +1,4 @@
-"""Zip archives of region files, with limits on what they unpack to."""
+"""Zip archives of region files, with limits on their unpacked size."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ARCHIVE_FILES = 100
 ARCHIVE_BYTES = 100_000_000
 """The maximum decompressed size of all files of an archive."""
 ARCHIVE_RATIO = 200
-"""How many times as large as it is packed a file of an archive may be."""
+"""The maximum compression ratio of a file of an archive."""
 
 
 def unpacked(data: bytes) -> tuple[str, bytes]:
@@ -51,7 +51,7 @@ def open_archive(data: bytes) -> zipfile.ZipFile:
 
 
 def read_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
-    """A file of the archive, never more bytes than the archive says that it has."""
+    """A file of the archive, never more bytes than the archive states."""
     try:
         with archive.open(entry) as opened:
             return opened.read(entry.file_size)

@@ -72,7 +72,7 @@ def _guard(database: sqlite3.Connection) -> None:
 
 
 def _systems(database: sqlite3.Connection) -> Mapping[int, Conversion]:
-    """By the number that geometries name. The numbers -1 and 0 stand for unknown systems."""
+    """By the number that geometries name. The numbers -1 and 0 mean unknown systems."""
     rows = database.execute("SELECT srs_id, organization, organization_coordsys_id, definition FROM gpkg_spatial_ref_sys").fetchmany(SYSTEMS)
     systems = {}
     for number, organization, code, definition in rows:

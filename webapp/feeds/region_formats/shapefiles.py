@@ -16,7 +16,7 @@ from webapp.feeds.region_formats.archives import open_archive, read_entry, suffi
 from webapp.feeds.region_formats.shapes import Shapes, geometry_or_fault
 from webapp.feeds.region_formats.systems import Conversion, from_wkt, unchanged
 
-# It would log what is odd about each ring.
+# It would log each unusual ring.
 shapefile.VERBOSE = False
 PARTS = ("shp", "dbf", "cpg", "prj")
 

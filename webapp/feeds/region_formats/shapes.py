@@ -1,4 +1,4 @@
-"""What a reader yields for each feature, and how it makes a geometry."""
+"""The result of a reader for each feature, and how it makes a geometry."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from engine.model.messages import Message
 
 Conversion = Callable[[Any], Any]
 """From a geometry in a file's system to one in longitude and latitude. Raises ValueError for
-corners that do not lie in the system."""
+corners outside the system."""
 WGS84 = 4326
 DEFINITION_LETTERS = 20_000
 """A longer definition is not read; those of the EPSG have up to 5,000 letters."""

@@ -1,5 +1,5 @@
 """`uploads/`: files that are sent in parts by the tus protocol (1.0.0: core, creation,
-termination), looked into, and loaded into a new feed."""
+termination), inspected, and loaded into a new feed."""
 
 from __future__ import annotations
 
@@ -79,14 +79,14 @@ class UploadSerializer(OwnedSerializer):
 
 
 class UploadReadingSerializer(KnownKeys):
-    """What is known of a file, and the feed that it is for."""
+    """The known properties of a file, and the feed that it is for."""
 
     reading = serializers.DictField(required=False, default=dict)
     into = serializers.CharField(required=False, allow_null=True, default=None)
 
 
 class UploadSteeringSerializer(KnownKeys):
-    """What is to become of a loading."""
+    """The requested change of a loading."""
 
     action = OneOf(["pause", "resume", "cancel"])
 
@@ -136,19 +136,19 @@ class UploadView(OwnedView):
             return refused
         length = _number(request.headers.get("Upload-Length", ""))
         if length is None:
-            raise refuse("/size", Message("Upload-Length says how many bytes the file has."))
+            raise refuse("/size", Message("Upload-Length must be the number of bytes of the file."))
         if length > store.GREATEST_BYTES:
             return _answer(413, [Fault("/size", Message("A file has at most {most:,} bytes.", most=store.GREATEST_BYTES))])
         upload = store.upload_create(owner=person(request), name=_file_name(request.headers.get("Upload-Metadata", "")), size=length)
         record("upload.create", upload, file=upload.name, bytes=upload.size)
         return Response(status=201, headers={**TUS, "Location": f"/api/v1/uploads/{upload.pk}/"})
 
-    @extend_schema(summary="What the server takes (tus)", request=None, responses={204: None})
+    @extend_schema(summary="The server's capabilities (tus)", request=None, responses={204: None})
     def offered(self, request: Request) -> Response:
         return Response(status=204, headers=OFFERED)
 
     def retrieve(self, request: Request, pk: str) -> Response:
-        """HEAD says how far the file has come; so does GET, as JSON."""
+        """HEAD returns how much of the file was received; GET returns the same as JSON."""
         upload = self.get_object()
         headers = {
             **TUS,
@@ -159,7 +159,7 @@ class UploadView(OwnedView):
         return Response(self.get_serializer(upload).data, headers=headers)
 
     @extend_schema(
-        summary="The next bytes of a file (tus)",
+        summary="Send the next bytes of a file (tus: core protocol)",
         parameters=[TUS_VERSION, OpenApiParameter("Upload-Offset", int, OpenApiParameter.HEADER, required=True)],
         request={"application/offset+octet-stream": OpenApiTypes.BINARY},
         responses={204: None},
@@ -175,7 +175,7 @@ class UploadView(OwnedView):
         body: Any = request.data
         data = body if isinstance(body, bytes) else b""
         if offset is None:
-            raise refuse("", Message("Upload-Offset says where the bytes belong."))
+            raise refuse("", Message("Upload-Offset must be the position of the bytes in the file."))
         if len(data) > PART_BYTES:
             return _answer(413, [Fault("", Message("A request may have at most {most} bytes.", most=PART_BYTES))])
         try:
@@ -186,14 +186,14 @@ class UploadView(OwnedView):
             return _answer(404, [Fault("", message_of(error))])
         return Response(status=204, headers={**TUS, "Upload-Offset": str(there)})
 
-    @extend_schema(summary="Forget a file (tus: termination)", responses={204: None})
+    @extend_schema(summary="Delete an uploaded file (tus: termination)", responses={204: None})
     def destroy(self, request: Request, pk: str) -> Response:
         store.upload_delete(upload=self.get_editable())
         return Response(status=204, headers=TUS)
 
     @extend_schema(
-        summary="What a file holds",
-        description="How the file is probably meant, beside a sample of its rows. What `reading` says is taken as it is said, the rest is guessed; "
+        summary="The content of an uploaded file",
+        description="The probable reading of the file, with a sample of its rows. The keys in `reading` are used as given, the others are guessed; "
         "for the feed `into`, as the files before it were read.",
         request={JSON: UploadReadingSerializer},
         responses={200: schema_of(Inspection)},
@@ -211,7 +211,7 @@ class UploadView(OwnedView):
                 [fault if fault.pointer in ("/file", "/into") else Fault(f"/reading{fault.pointer}", fault.message) for fault in refused.faults]
             ) from None
 
-    @extend_schema(summary="Make a feed of a file", request={JSON: LoadSerializer}, responses={201: UploadSerializer})
+    @extend_schema(summary="Create a feed from a file", request={JSON: LoadSerializer}, responses={201: UploadSerializer})
     def load(self, request: Request, pk: str) -> Response:
         upload = self.get_editable()
         serializer = LoadSerializer(data=request.data)

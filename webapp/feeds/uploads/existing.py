@@ -108,8 +108,8 @@ def oldest_useful(feed: Feed) -> int | None:
 
 
 def check_into(feed: Feed, upload: Upload, reading: Reading) -> None:
-    """Raises Refused unless the feed can take what the reading makes, and no other
-    file is on its way into it."""
+    """Raises Refused unless the feed accepts the reading's rows, and no other file is being loaded
+    into it."""
     made = reading.feed("upload")
     faults = []
     if str(made.crs) != feed.crs:
@@ -131,7 +131,9 @@ def check_into(feed: Feed, upload: Upload, reading: Reading) -> None:
     if faults:
         raise Refused(faults)
     if feed.uploads.filter(state__in=UNFINISHED).exclude(pk=upload.pk).exists():
-        raise InUse([Fault("", Message("Another file is on its way into this feed: its rows would make those of this one late. Wait for it."))])
+        raise InUse(
+            [Fault("", Message("Another file is being loaded into this feed: its rows would make those of this file late. Wait until it is loaded."))]
+        )
     if upload.position:
         raise refuse("/file", Message("A part of this file is in the feed already: upload it again to load the rest."))
 

@@ -19,8 +19,8 @@ from webapp.config.openapi import Length, TimeRangeRead
 from webapp.feeds.arrow_streams import Limits, read_stream
 
 INSPECT_S, PIECE_S = 20.0, 120.0
-"""To look into a file; to read a piece, after finding it again from the
-beginning of a large file."""
+"""For inspecting a file; for reading a piece, after finding it again from the beginning of a large
+file."""
 MEMORY_BYTES = 3 << 30
 """Of addresses, most of them of libraries and of mapped files."""
 PIECE = Limits(rows=4_000_000, values=40_000_000, unpacked=200_000_000)
@@ -117,15 +117,15 @@ class _Inspection(TimeRangeRead):
 
 
 class Inspection(_Inspection, total=False):
-    """What a file holds, read as `reading` says: a sample of its rows as they are written (`rows`,
+    """The content of a file, read by `reading`: a sample of its rows as they are written (`rows`,
     with `lines`) and as they are read."""
 
     into: Comparison
 
 
 def inspect(path: Path, name: str, chosen: Mapping[str, Any]) -> Inspection:
-    """The contents of the file at `path`, read as `chosen` says, with guesses for
-    the rest. Raises Refused."""
+    """The contents of the file at `path`, read by `chosen`, with guesses for the rest. Raises
+    Refused."""
     answer = _ask(INSPECTIONS, {"do": "inspect", "path": str(path), "name": name, "chosen": chosen}, path, INSPECT_S)
     inspected: Inspection = answer["found"]
     return inspected

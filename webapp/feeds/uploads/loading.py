@@ -1,9 +1,9 @@
 """Loads uploaded files into the log: reads them in order of time into a spool, then sends the rows,
 as history immediately or in real time.
 
-Each row arrives once, whenever this process dies: the rows of one delivery, and what becomes of
-their times, are noted before it is sent, under a key made of their places. Reading starts again
-after a restart; nothing has been sent by then but dead letters, each under its own key.
+Each row arrives once, even if this process dies: the rows of one delivery, and how their times are
+moved, are recorded before it is sent, under a key made of their positions. Reading starts again
+after a restart; only dead letters have been sent by then, each under its own key.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Loads:
         self._expired = time.monotonic()
 
     def serve(self, end: threading.Event) -> None:
-        """Works until `end`. Waits for a database or disk that is away."""
+        """Works until `end`. Waits for an unavailable database or disk."""
         while not end.is_set():
             try:
                 wait = self.round()
@@ -135,12 +135,12 @@ class Loading:
         self.spool = folder_of(upload) / "rows.arrow"
 
     def steps(self) -> Steps:
-        """All that is left to be done. Raises Refused when the file cannot be read."""
+        """All remaining steps. Raises Refused when the file cannot be read."""
         if self.upload.rows is None:
             yield from self._read()
         elif not self.spool.exists():
             # Backups contain no uploaded files.
-            raise refuse("/file", Message("The file is not on this server any more: upload it again. What was loaded of it is in the feed."))
+            raise refuse("/file", Message("The file is no longer on this server: upload it again. The rows already loaded are in the feed."))
         yield from self._send()
         self._note(state=UploadState.DONE)
         shutil.rmtree(folder_of(self.upload), ignore_errors=True)
@@ -183,7 +183,10 @@ class Loading:
                 yield 0.0
             if not rows and late:
                 raise refuse(
-                    "/file", Message("All rows of the file are older than what the feed has: it only goes forward in time. Make a new feed of it.")
+                    "/file",
+                    Message(
+                        "All rows of the file are older than the feed's newest rows: its time only moves forward. Create a new feed from the file."
+                    ),
                 )
             if not rows:
                 raise refuse(

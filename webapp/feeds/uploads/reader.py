@@ -1,5 +1,5 @@
-"""The program of a caged process that reads uploaded files: it looks into one, or gives its
-rows out a piece at a time.
+"""The program of a caged process that reads uploaded files: it inspects one, or returns its rows in
+pieces.
 
 Its requests: `{"do": "inspect", "path", "name", "chosen"}` or
 `{"do": "read", "path", "reading", "piece"}`. A process that is asked for consecutive pieces

@@ -153,7 +153,7 @@ def upload_load(
     if not read.time:
         raise refuse("/reading/time", Message("Choose the column with the time."))
     if read.crs == UTM:
-        raise refuse("/reading/crs", Message("The coordinates look like UTM, and the file does not say which zone: choose the zone."))
+        raise refuse("/reading/crs", Message("The coordinates look like UTM, and the file does not state the zone: choose it."))
     if as_now and read.time_format == TICKS:
         raise refuse("/as_now", Message("Ticks have no playback speed: load the file as history."))
     if not LEAST_RATE <= rate <= GREATEST_RATE:

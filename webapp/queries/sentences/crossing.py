@@ -74,7 +74,7 @@ def _steps(place: CrossingWords, within: Any, feed: Feed) -> dict[str, str]:
 
 
 def place_of(specification: Specification, feed: Feed) -> CrossingWords:
-    """The place or the values that the query watches."""
+    """The region or the ranges that the query watches."""
     if "region" in specification:
         name = {"region": region_name(specification["region"], feed)}
         return CrossingWords(gettext("enters %(region)s") % name, gettext("leaves %(region)s") % name, gettext("comes back"), gettext("leaves again"))

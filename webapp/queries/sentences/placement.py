@@ -15,7 +15,7 @@ SHOWN = 4
 
 
 def placement(parts: Mapping[str, Any]) -> str | None:
-    """What `Operator.parts` says; null for a query without parts.
+    """The result of `Operator.parts` as text; null for a query without parts.
 
     >>> parts = {"by_entity": ["pace"], "by_pair": []}
     >>> one = {"in_each_partition": [], "in_one_partition": {"any": "any: it joins"}}

@@ -41,7 +41,7 @@ def region_name(region: Any, feed: Feed) -> str:
 
 
 def ranges(bounds: Mapping[str, Sequence[float | None]]) -> str:
-    """`price from 10 up to (not including) 20`: half-open as the specification says."""
+    """`price from 10 up to (not including) 20`: half-open, as in the specification."""
     return listed([_range(column, low, high) for column, (low, high) in bounds.items()], "and")
 
 
@@ -69,7 +69,7 @@ def compared(left: str, operator: str, right: str) -> str:
 
 
 def constant_text(constant: Any) -> str:
-    """A constant as people write it."""
+    """A constant in readable form."""
     if isinstance(constant, bool):
         return gettext("true") if constant else gettext("false")
     return number(constant) if isinstance(constant, int | float) else str(constant)
@@ -96,7 +96,7 @@ def _days(value: Any, feed: Feed) -> int:
 
 
 def _units(value: Any, feed: Feed, days: str) -> list[str]:
-    """The parts of a length of time; `days` is what their number is put into."""
+    """The parts of a length of time; `days` is the text for their number."""
     value = span(value)
     if feed.time != TimeUnit.MS:
         return [ngettext("%(count)s tick", "%(count)s ticks", 1 if value == 1 else 2) % {"count": number(value)}]
@@ -124,7 +124,8 @@ def last(value: Any, feed: Feed) -> str:
     """
     phrase = span_of(value, feed)
     if phrase.startswith("1 ") and phrase.count(" ") == 1:
-        # `last hour` in English; a language that bends "last" says `last 1 hour` in its own way.
+        # `last hour` in English; a language that inflects "last" translates `last 1 hour`
+        # separately.
         return gettext("last %(unit)s") % {"unit": phrase.removeprefix("1 "), "span": phrase}
     return gettext("last %(span)s") % {"span": phrase}
 

@@ -1,4 +1,4 @@
-/** What the families that watch entities cross the border of one place have in common. */
+/** The common parts of the families about entities that cross the border of one region. */
 
 import type { Family } from "./family";
 

@@ -1,5 +1,5 @@
 /**
- * What the pages know about a family. One module per family; `index.ts` registers them,
+ * The pages' description of a family. One module per family; `index.ts` registers them,
  * `views/editors/registry.ts` their editors.
  */
 
@@ -30,27 +30,27 @@ export interface Kind {
 
 export type MeasureOf = (number: number, specification: Record<string, unknown>, isMetres: boolean) => [name: string, text: string];
 
-/** A question of its own that a family answers, which its empty editor does not show. */
+/** A separate question that a family answers, which its empty editor does not show. */
 export interface Variant {
   /** Its name in the address, and the key of its draft. */
   readonly key: string;
   readonly title: string;
   readonly icon: string;
   readonly text: string;
-  /** The initial document, besides family and version. */
+  /** The initial document, without family and version. */
   readonly begin: (feed: Feed) => Record<string, unknown>;
 }
 
 export interface Family {
   readonly name: string;
-  /** Its card among the questions: a sentence that says what a query finds. */
+  /** Its card among the questions: a sentence about the answers of a query. */
   readonly card: { readonly icon: string; readonly text: string };
   readonly variants?: readonly Variant[];
   /** Its queries watch one region, under `region`: a file of regions can become as many of them. */
   readonly hasRegion?: true;
   /**
-   * Families that ask about the same place and the same events share a draft; `own`: what only
-   * some of them write into it.
+   * Families that ask about the same place and the same events share a draft; `own`: the keys that
+   * only some of them write into it.
    */
   readonly draft?: { readonly key: string; readonly own: readonly string[] };
   /** The kinds of answers; empty if its documents name them. */
@@ -74,8 +74,8 @@ export interface Family {
   /** Whether the answers of a query become known only after their times. */
   readonly isKnownLate?: (specification: Record<string, unknown>) => boolean;
   /**
-   * What the live page shows besides its answers: how far an entity is in its steps, the number
-   * over time, the rules behind an answer.
+   * Shown on the live page in addition to its answers: an entity's progress in its steps, the
+   * number over time, the rules behind an answer.
    */
   readonly detail?: "progress" | "count" | "rules";
 }
@@ -92,4 +92,6 @@ export function distance(name: string): MeasureOf {
 export const ABOUT_ONE = t("entity is the one it is about");
 /** The maximum number of entities of an answer. */
 const MOST_ENTITIES = 32;
-export const ABOUT_SEVERAL = t("entity, entity2, … up to entity{MOSTENTITIES} are those it is about", { MOSTENTITIES: MOST_ENTITIES });
+export const ABOUT_SEVERAL = t("entity, entity2, … up to entity{MOSTENTITIES} are the entities of the answer", {
+  MOSTENTITIES: MOST_ENTITIES,
+});

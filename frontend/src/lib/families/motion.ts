@@ -4,13 +4,13 @@ import { ABOUT_ONE, distance, type Family } from "./family";
 
 export const motion: Family = {
   name: t("Motion pattern"),
-  card: { icon: "route", text: t("It was here, then there, and never close to that.") },
+  card: { icon: "route", text: t("It was in one region, then in another, and never close to a third.") },
   variants: [
     {
       key: "total",
       icon: "hourglass",
       title: t("How long in all"),
-      text: t("It was there for a total time within the last minutes, or for hardly any."),
+      text: t("It was in a region for at least, or at most, a total time within the last minutes."),
       begin: total,
     },
   ],

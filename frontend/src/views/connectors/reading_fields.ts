@@ -26,7 +26,7 @@ export class ReadingFields {
   private readonly zoneField: HTMLElement;
   private readonly yField = field("reading/y", t("y or latitude"), this.text("y"));
   private readonly known = h("datalist", { id: "connector-columns" });
-  /** What the last test filled in, as `filled` tells it; null: it filled in nothing. */
+  /** The values that the last test filled in, in the form of `filled`; null: none. */
   private guessed: string | null = null;
 
   constructor(feed: FeedStatus, current: Record<string, unknown>) {
@@ -70,8 +70,8 @@ export class ReadingFields {
   }
 
   /**
-   * Without what a test has filled in and nobody has changed since: the next test guesses
-   * again, from what comes then.
+   * Without values that a test filled in and nobody changed since: the next test guesses again from
+   * new records.
    */
   chosen(): Record<string, unknown> {
     return this.filled() === this.guessed ? {} : this.value();

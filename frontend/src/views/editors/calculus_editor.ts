@@ -52,7 +52,7 @@ class CalculusEditor implements FamilyEditor {
     this.sandbox = new SandboxView({
       feed,
       zone: timeZone,
-      specification: () => ({ ...this.specification(), ...context.beside() }),
+      specification: () => ({ ...this.specification(), ...context.common() }),
       onPoint: (lines) => this.rules.point(lines, true),
       onFaults: (error) => this.faults(error.faults.map((fault) => ({ ...fault, pointer: fault.pointer.replace(/^\/specification/, "") }))),
     });

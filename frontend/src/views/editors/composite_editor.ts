@@ -448,7 +448,7 @@ function written(span: number | string): HTMLElement {
     ["A : !B : C", t("none between")],
     [`A : !B[${span}]`, t("none for a time after it")],
     [`!B[${span}] : A`, t("none for a time before it")],
-    [`A AND !B[${span}]`, t("none before it nor after it")],
+    [`A AND !B[${span}]`, t("none before or after it")],
   ];
   return h(
     "p",

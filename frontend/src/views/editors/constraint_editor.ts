@@ -111,7 +111,7 @@ class ConstraintEditor implements FamilyEditor {
     if (isNew) void this.suggest();
   }
 
-  /** A better proposal, unless the reader has begun: it replaces the form. */
+  /** A better proposal, unless the reader has started: it replaces the form. */
   private async suggest(): Promise<void> {
     const { entries } = this;
     const proposal = await betterProposal(this.context.feed);
@@ -283,7 +283,7 @@ class ConstraintEditor implements FamilyEditor {
     this.showList();
   }
 
-  // ---- Beside the graph
+  // ---- Next to the graph
 
   private showList(): void {
     const { entries } = this;

@@ -225,7 +225,7 @@ class CrossingEditor implements FamilyEditor {
   private during(): HTMLElement {
     const texts = {
       none: t("Every report inside counts, regardless of its attributes."),
-      some: t("Inside means: in there, and its report meets all of these."),
+      some: t("Inside means: in the region, and the report meets all of these conditions."),
     };
     const conditions = new ConditionsField({
       feed: this.context.feed,

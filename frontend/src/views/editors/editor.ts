@@ -55,10 +55,10 @@ export interface EditorContext {
   readonly timeZone: string;
   readonly map: EditorMap;
   /**
-   * What the page adds to the editor's document: answers of other queries as events. An editor that
-   * tries the query sends it too.
+   * The page's addition to the editor's document: answers of other queries as events. An editor
+   * that tries the query sends it too.
    */
-  readonly beside: () => Record<string, unknown>;
+  readonly common: () => Record<string, unknown>;
   /**
    * To be called after each change of the document; the page then checks it and shows the sentence.
    */
@@ -84,7 +84,8 @@ export interface FamilyEditor {
   /** The current document; missing parts are left out, so that the server reports them. */
   specification(): Record<string, unknown>;
   /**
-   * Kinds of answers of the document, as far as the page can tell before the server has checked it.
+   * Kinds of answers of the document, as far as the page knows them before the server has checked
+   * it.
    */
   kinds(): string[];
   /**

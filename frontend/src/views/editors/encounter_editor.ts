@@ -1,5 +1,5 @@
 /**
- * The editor of encounters: who with whom, how near and how long, where, and how positions between
+ * The editor of encounters: the two roles, how near and how long, where, and how positions between
  * two reports are computed.
  */
 

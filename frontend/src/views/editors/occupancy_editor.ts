@@ -106,7 +106,7 @@ class OccupancyEditor implements FamilyEditor {
     this.changed();
   }
 
-  /** The line of an earlier question would mislead. */
+  /** The line of an earlier query would be misleading. */
   private changed(): void {
     this.question.drop();
     this.watched.showPicture(null);

@@ -16,7 +16,7 @@ const COUNT_BUCKETS = 400;
 /** While a window is being dragged or zoomed nothing is requested. */
 const FILL_WAIT_MS = 150;
 /** How many answers are fetched for a step to the next one, and for how many selected entities. */
-const BESIDE = 100;
+const NEIGHBOURS = 100;
 const MOST_ENTITIES = 10;
 /** An address names at most this many queries; of more, pages of all queries are searched. */
 const MOST_NAMED = 200;
@@ -103,7 +103,7 @@ export class AnswerLoading {
    */
   async loadBeside(t: number, direction: 1 | -1, entities: readonly string[], queries: readonly string[]): Promise<void> {
     const each = entities.length === 0 ? [null] : entities.slice(0, MOST_ENTITIES);
-    const pages = await Promise.all(each.map((entity) => this.beside(t, direction, entity, queries)));
+    const pages = await Promise.all(each.map((entity) => this.neighbours(t, direction, entity, queries)));
     for (const row of pages.flat()) this.handlers.onAnswer(row);
   }
 
@@ -112,21 +112,21 @@ export class AnswerLoading {
    */
   async loadEnd({ query, entities, start, end }: Interval): Promise<void> {
     if (end !== null || this.knows(start, this.handlers.present())) return;
-    for (const row of await this.beside(start, 1, entities[0] ?? null, [query])) this.handlers.onAnswer(row);
+    for (const row of await this.neighbours(start, 1, entities[0] ?? null, [query])) this.handlers.onAnswer(row);
   }
 
   /**
-   * A page of answers beside `t`, nearest first. The server's cursor is a start and a key: this one
-   * is after, or before, all keys.
+   * A page of answers next to `t`, nearest first. The server's cursor is a start and a key: this
+   * one is after, or before, all keys.
    */
-  private async beside(t: number, direction: 1 | -1, entity: string | null, queries: readonly string[]): Promise<Detection[]> {
+  private async neighbours(t: number, direction: 1 | -1, entity: string | null, queries: readonly string[]): Promise<Detection[]> {
     const isNamed = queries.length <= MOST_NAMED;
     const path = address("detections/", {
       feed: this.feed,
       entity,
       order: direction === 1 ? "start" : "-start",
       cursor: direction === 1 ? `${Math.floor(t)}.${"ff".repeat(16)}` : `${Math.ceil(t)}.`,
-      page_size: isNamed ? BESIDE : FULL_PAGE,
+      page_size: isNamed ? NEIGHBOURS : FULL_PAGE,
     });
     if (isNamed) return (await get([path, ...queries.map((id) => `query=${id}`)].join("&"), page(detection))).results;
     const wanted = new Set(queries);

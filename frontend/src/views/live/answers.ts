@@ -54,7 +54,7 @@ export class Answers {
     });
   }
 
-  /** Applies what changed. */
+  /** Applies the changes. */
   refresh(): void {
     const { model } = this;
     const hidden = new Set(model.state.hidden);
@@ -69,8 +69,7 @@ export class Answers {
   }
 
   /**
-   * An empty window says why it is empty, and where the nearest answer is if there is one:
-   * buoys are quiet for hours.
+   * An empty window shows why it is empty, and where the nearest answer is, if there is one.
    */
   showNothing(): void {
     const isLoading = this.model.data.seq === null;

@@ -71,7 +71,7 @@ export function releaseMessages(): void {
   if (messages !== null) document.body.append(messages);
 }
 
-/** The panel of queries: beside the map on a wide page, over it on a narrow one. */
+/** The panel of queries: next to the map on a wide page, over it on a narrow one. */
 export function toggleSide(body: HTMLElement): void {
   body.dataset["side"] = isSideOpen(body) ? "closed" : "open";
 }

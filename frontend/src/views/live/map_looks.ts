@@ -134,7 +134,7 @@ export class MapLooks {
     const { colourBy } = this.looks;
     const name = colourBy === null || colourBy === SPEED ? undefined : colourBy;
     const found = await get(address(`feeds/${this.model.feed.name}/attribute`, { name }), attributeValues, signal);
-    // A column of that name contains what the page computes anyway.
+    // A column of this name contains the value that the page computes anyway.
     this.names = found.names.filter((one) => one.toLowerCase() !== "speed");
     if (colourBy === null) return;
     const valueOf = colourBy === SPEED ? this.speedOf() : (i: number) => found.values[this.entities.ids[i]!];

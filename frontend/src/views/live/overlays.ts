@@ -56,7 +56,7 @@ export class Overlays {
     this.all.push(...stored);
     this.refreshMenu();
     const shown = stored.filter((one) => !hidden.has(`${this.feed.name}/${one.name}`));
-    // One that cannot be loaded does not keep the others away.
+    // One that cannot be loaded does not prevent the others.
     await Promise.all(shown.map((one) => this.show(one).catch(fail)));
     this.refreshMenu();
   }

@@ -127,7 +127,7 @@ export class Selection {
 
   /**
    * A link from an alert may name an answer older than the snapshot: it is fetched and added.
-   * Timeline and map move to it, unless `isPlaced`: the link says which window they show.
+   * Timeline and map move to it, unless `isPlaced`: the link sets the window that they show.
    */
   async open(id: string, isPlaced: boolean): Promise<void> {
     for (let tries = 0; tries < 100 && this.model.data.seq === null; tries++) await new Promise((resolve) => setTimeout(resolve, 150));

@@ -1,6 +1,5 @@
 /**
- * The speed below which something on the map counts as standing still: a
- * drifting buoy has no heading.
+ * The speed below which something on the map counts as stationary: a drifting buoy has no heading.
  */
 
 import type { Feed } from "../../lib/shapes";

@@ -127,7 +127,7 @@ export class TimeControl {
     this.showCoverage();
   }
 
-  /** If single answers are not shown, the page says so. */
+  /** If single answers are not shown, the page shows a notice. */
   private showCoverage(): void {
     const { clock, loading } = this.model;
     const { coverage, counts } = loading;
@@ -265,7 +265,7 @@ export class TimeControl {
     this.whenField.blur();
   }
 
-  /** An instant without data is not gone to, but the nearest that has some. */
+  /** For an instant without data, the nearest one with data is shown. */
   private sayIfElsewhere(t0: number): void {
     const { feed, zone, clock } = this.model;
     if (t0 < clock.earliest) {

@@ -18,7 +18,7 @@ import { fail } from "../shell_view";
 import type { DrawnTrack } from "../track_layer";
 import type { LiveModel } from "./model";
 
-/** So often an open answer is drawn again. */
+/** How often an open answer is drawn again. */
 const FOLLOW_MS = 5_000;
 
 export interface Focus {

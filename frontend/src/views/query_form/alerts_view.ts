@@ -140,7 +140,7 @@ export class AlertsView {
       h(
         "div",
         { class: "row spread" },
-        h("span", { class: "label" }, t("Where its alerts go besides Vedette")),
+        h("span", { class: "label" }, t("Where else its alerts are sent")),
         h("a", { class: "small", href: "/account/#channels" }, t("Channels")),
       ),
       ...(rows.length > 0 ? rows : [none]),
@@ -169,13 +169,12 @@ export class AlertsView {
   private channelText(channel: Channel, isOn: boolean): string {
     const isGrave = SEVERITIES.indexOf(this.severity) >= SEVERITIES.indexOf(channel.min_severity);
     if (!channel.enabled) return t("It is switched off.");
-    if (isOn && !isGrave)
-      return t("Takes {value} alerts and above: not these.", { value: SEVERITY_NAMES[channel.min_severity].toLowerCase() });
-    if (channel.all_queries) return t("Takes the alerts of every query.");
+    if (isOn && !isGrave) return t("Gets only {value} alerts and above.", { value: SEVERITY_NAMES[channel.min_severity].toLowerCase() });
+    if (channel.all_queries) return t("Gets the alerts of every query.");
     return channel.editable
       ? isOn
-        ? t("Takes this query's alerts.")
-        : t("Takes chosen queries only.")
+        ? t("Gets this query's alerts.")
+        : t("Only for chosen queries.")
       : t("You may see it, but not change what is sent to it.");
   }
 }

@@ -38,7 +38,7 @@ export interface BulkHandlers {
 export class BulkView {
   /** The controls for file and names, for the form's column. */
   readonly fields: HTMLElement;
-  /** The table, beside the map. */
+  /** The table, next to the map. */
   readonly element: HTMLElement;
   private readonly naming = h("input", { class: "input", id: "bulk-naming", value: "{name}", autocomplete: "off" });
   private readonly nameField = h("input", { class: "input", id: "bulk-name-field", placeholder: t("name"), autocomplete: "off" });

@@ -120,7 +120,7 @@ export class ConditionsField {
 
 const asked = new Map<string, Promise<string[]>>();
 
-/** Asked for once while the page is open; none if the server cannot be asked: they are optional. */
+/** Requested once while the page is open; none if the request fails: they are optional. */
 function valuesOf(feed: Feed, column: string): Promise<string[]> {
   const path = `feeds/${feed.name}/histogram?${new URLSearchParams({ column }).toString()}`;
   const known = asked.get(path) ?? get(path, knownValues).then(({ values }) => values);

@@ -64,7 +64,7 @@ export class DurationField {
   }
 }
 
-/** The server expects a duration as in a document; the reader enters a number beside a unit. */
+/** The server expects a duration as in a document; the reader enters a number next to a unit. */
 export function inWordsOfField(root: HTMLElement, fault: Fault): Fault {
   const field = [...root.querySelectorAll<HTMLElement>("[data-unread]")].find(({ dataset }) => dataset["pointer"] === fault.pointer);
   const label = field?.dataset["unread"];

@@ -14,7 +14,7 @@ import { formatNumber } from "../../lib/time";
 
 /**
  * `isRestored`: the document as it was written, to be saved again; else with its regions at that
- * time, only to be looked at.
+ * time, read-only.
  */
 export interface Earlier {
   version: number;

@@ -1,4 +1,4 @@
-/** The questions for a new query as cards: what each finds, in a sentence. */
+/** The questions for a new query as cards, each with a sentence about its answers. */
 
 import { h, icon } from "../../lib/dom";
 import type { Question } from "../../data/question_data";

@@ -133,7 +133,7 @@ export class PreviewView {
           ? empty(
               "radio",
               t("No rows in this period"),
-              t("The feed received nothing that the query could look at. Look further back, or send rows first."),
+              t("The feed received no rows that the query evaluates. Look further back, or send rows first."),
             )
           : empty(
               "history",

@@ -1,6 +1,6 @@
 /**
  * Ranges of values, each with a slider over the histogram of the feed's recent values
- * and the numbers beside it.
+ * and number fields next to it.
  */
 
 import { get, query as address } from "../../lib/api";

@@ -112,7 +112,7 @@ export class RegionChoice {
 
   /**
    * The next shape drawn on the map becomes the region; `begin` false only enables the map's tools.
-   * While none is chosen, so does a click on a stored one.
+   * While none is chosen, a click on a stored region chooses it.
    */
   draw(begin = true): void {
     if (this.reference === FEATURE) return;
@@ -202,8 +202,8 @@ export class RegionChoice {
         "span",
         {},
         this.options.context.regions.length === 0
-          ? t("Draw it on the map, or bring a file.")
-          : t("Click one on the map, draw one, choose one by name, or bring a file."),
+          ? t("Draw it on the map, or import a file.")
+          : t("Click a region on the map, draw one, choose one by name, or import a file."),
       ),
     );
   }
@@ -215,7 +215,7 @@ export class RegionChoice {
   private another(): void {
     const isByKeys = document.activeElement?.matches(":focus-visible") === true;
     this.take(null);
-    // The button is gone. For a pointer, the map comes next.
+    // The button has been removed. With a pointer, the map is used next.
     if (isByKeys) this.input.focus();
     this.draw(false);
   }

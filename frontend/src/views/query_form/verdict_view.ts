@@ -1,4 +1,4 @@
-/** The server's verdict on the document: the query as a sentence, or what is still missing. */
+/** The server's result for the document: the query as a sentence, or the missing parts. */
 
 import { reason, type Fault } from "../../lib/api";
 import { checked } from "../../lib/answers";
@@ -13,7 +13,7 @@ export class VerdictView {
   readonly element = h("div", { class: "sentence", role: "status", "aria-live": "polite" });
 
   /**
-   * The verdict on an earlier document is out of date, however long the check of this one takes.
+   * The result for an earlier document is out of date, even while the check of this one takes long.
    */
   checking(): void {
     replace(this.element, h("span", { class: "muted" }, t("Checking…")));
@@ -24,7 +24,7 @@ export class VerdictView {
   }
 
   /**
-   * `unclaimed`: faults that no field shows; null while faults are not shown at fields, as the
+   * `unclaimed`: faults that no field shows; null while faults are not shown at fields, because the
    * reader has not tried to continue.
    */
   show({ faults, sentence, notices, placement }: Verdict, unclaimed: readonly Fault[] | null): void {

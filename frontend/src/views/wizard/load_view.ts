@@ -10,7 +10,7 @@ import { t } from "../../lib/texts";
 const EVERY_MS = 700;
 
 /**
- * Follows the upload until it has finished. `again` inspects the file once more, after a failure;
+ * Follows the upload until it has finished. `again` inspects the file again, after a failure;
  * `ready` is called once, when there is something to see in the feed.
  */
 export function loadView(id: string, again: () => void, ready: (feed: string) => void = () => {}): HTMLElement {

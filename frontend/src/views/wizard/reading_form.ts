@@ -214,7 +214,7 @@ function crsFields(crs: string, changed: (change: Chosen) => void): Child[] {
         t("UTM zone"),
         "/reading/utm",
         select("/reading/utm", utm === null ? "" : String(utm.zone), options, (value) => changed({ crs: utmCrs(Number(value), south) })),
-        utm === null ? t("The file does not say which zone its coordinates are in, and each zone has the same numbers.") : undefined,
+        utm === null ? t("The file does not state the zone of its coordinates, and each zone has the same numbers.") : undefined,
       ),
     );
     if (utm !== null) fields.push(check(t("South of the equator"), south, (is) => changed({ crs: utmCrs(utm.zone, is) })));

@@ -1,6 +1,6 @@
 /**
- * What a file contains, as far as a sample shows: where, how often, which
- * rows, and the faults of some.
+ * The content of a file in a sample: positions, intervals between reports, rows, and the faults of
+ * some rows.
  */
 
 import * as L from "leaflet";
@@ -14,7 +14,7 @@ import { t } from "../../lib/texts";
 
 export class SampleView {
   readonly element: HTMLElement;
-  /** Rows without a recognised position would otherwise be missed only on the empty map. */
+  /** Otherwise only the empty map would show that no position was recognised. */
   private readonly noPlace = h(
     "p",
     { class: "notice notice-high", hidden: true },

@@ -18,7 +18,7 @@ export function samplesView(team: string | null): HTMLElement {
     const absent = found.filter(({ here }) => !here);
     place.append(
       h("h2", { class: "section-title" }, t("Samples to start with")),
-      h("p", { class: "muted" }, t("One click makes a feed, with queries that already have something to answer.")),
+      h("p", { class: "muted" }, t("One click creates a feed, with queries that give answers from the start.")),
       h("ul", { class: "samples" }, ...found.filter(({ here }) => here).map((sample) => card(sample, loadButton(sample, team)))),
     );
     if (absent.length > 0) place.append(absentSamples(absent, team));
@@ -39,7 +39,7 @@ function absentSamples(found: readonly Sample[], team: string | null): HTMLEleme
     h(
       "p",
       { class: "muted" },
-      t("Choose the file that you got from its origin: it becomes a feed with these queries. Or put it into the folder VEDETTE_DATA."),
+      t("Choose the file that you downloaded: it becomes a feed with these queries. Or put it into the folder VEDETTE_DATA."),
     ),
     h("ul", { class: "samples" }, ...found.map((sample) => card(sample, ...fileChoice(sample, team)))),
   );

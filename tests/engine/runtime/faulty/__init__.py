@@ -1,1 +1,1 @@
-"""A family for tests: it answers with every row, until a query breaks off."""
+"""A family for tests: it answers with every row, until a query fails."""

@@ -1,5 +1,5 @@
-"""The operator. Its state counts each entity's rows and is spoilt by a step that
-breaks off, as real ones are."""
+"""The operator. Its state counts each entity's rows and is invalid after a step that fails, like
+real ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a query of the family does."""
+"""The behaviour of a query of the family."""
 
 from __future__ import annotations
 

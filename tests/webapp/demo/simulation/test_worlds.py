@@ -22,7 +22,7 @@ from webapp.demo.simulation.worlds import WORLDS, world
 NOW = 1_763_700_000_000
 SIZES = {"city": 2_000, "strait": 400, "ocean": 70}
 """The number of entities in worlds where each reports regularly. The others show all in the next
-frame, or report only what happens."""
+frame, or report only events."""
 SOON_MS = {"ocean": 120_000}
 """The time within which everything has reported, if not ten seconds."""
 

@@ -1,4 +1,4 @@
-"""People hear that a connector keeps failing, and that it runs again: once each."""
+"""Users are notified that a connector keeps failing, and that it runs again: once each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records that someone sends become rows or dead letters, whatever is in them."""
+"""Records become rows or dead letters, whatever they contain."""
 
 from __future__ import annotations
 

@@ -337,7 +337,7 @@ def test_nothing_is_loaded_before_the_zone_of_utm_is_chosen(client: APIClient) -
     address = uploaded(client, f"id,time,easting,northing\n{lines}".encode())
     answer = loaded(client, address)
     assert answer.status_code == 400 and answer.json()["faults"] == [
-        {"pointer": "/reading/crs", "message": "The coordinates look like UTM, and the file does not say which zone: choose the zone."}
+        {"pointer": "/reading/crs", "message": "The coordinates look like UTM, and the file does not state the zone: choose it."}
     ]
     found = client.post(f"{address}inspection", {"reading": {"crs": "EPSG:32633"}}, format="json").json()
     assert client.post(f"{address}load", {"feed": {"name": "boats"}, "reading": found["reading"]}, format="json").status_code == 201

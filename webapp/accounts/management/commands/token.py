@@ -1,5 +1,5 @@
-"""`manage.py token USER`: a token for a program, made by the operator of the server:
-the first one needs no page."""
+"""`manage.py token USER`: a token for a program, created by the operator of the server: the first
+one needs no page."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from webapp.accounts.services import token_create
 
 
 class Command(BaseCommand):
-    """Prints the token and nothing else, so that `TOKEN=$(manage.py token ...)` takes it; the
-    rest goes to standard error."""
+    """Prints only the token, for `TOKEN=$(manage.py token ...)`; everything else goes to standard
+    error."""
 
-    help = "Makes a token of a user and prints it: kept nowhere else."
+    help = "Creates a token of a user and prints it: it is not stored in clear."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("user", help="whose token: it may do what they may")
-        parser.add_argument("--name", default="made by manage.py token", help="what it is recognised by on the page Account")
+        parser.add_argument("user", help="the user whose permissions the token has")
+        parser.add_argument("--name", default="made by manage.py token", help="its name on the page Account")
         parser.add_argument("--scope", action="append", choices=Scope.values, help="may be given again; default: ingest and read")
-        parser.add_argument("--days", type=int, help="how long it is valid (default: as long as a token may)")
+        parser.add_argument("--days", type=int, help="days of validity (default: the maximum)")
 
     def handle(self, *args: Any, **options: Any) -> None:
         user = User.objects.filter(username=options["user"], is_active=True).first()

@@ -15,7 +15,7 @@ from webapp.config.rotation import secrets_rotate
 
 
 class Command(BaseCommand):
-    help = "Encrypts every secret in the database with the first of VEDETTE_SECRETS_KEYS; the others may then be taken out."
+    help = "Encrypts every secret in the database with the first of VEDETTE_SECRETS_KEYS; the others may then be removed."
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:

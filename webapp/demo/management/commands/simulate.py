@@ -31,7 +31,8 @@ FALLEN_BEHIND_MS = 1_500
 """A simulator that could not send for longer than this skips the reports of that time: old
 positions are of no use in a demo.
 
-Not so where only what happens is reported: that something was not read there would be believed.
+In worlds that report only events nothing is skipped: a missing report would mean that an event did
+not happen.
 """
 TRUTH_AHEAD_MS = 3_600_000
 HISTORY_ROWS = 10_000
@@ -39,7 +40,7 @@ HISTORY_ROWS = 10_000
 
 
 class Command(BaseCommand):
-    """Sends what moves in a demo world, as it moves, until stopped."""
+    """Sends the reports of a demo world in real time, until stopped."""
 
     help = "Runs a demo world live: " + ", ".join(WORLDS)
     requires_system_checks: list[str] = []
@@ -47,12 +48,12 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("worlds", nargs="+", choices=sorted(WORLDS), metavar="world")
         parser.add_argument("--seed", type=int, default=1)
-        parser.add_argument("--rate", type=float, default=1.0, help="how many times faster than in life things move")
-        parser.add_argument("--feed", help="the feed to send to, of a single world (default: the world's name)")
-        parser.add_argument("--url", default=None, help="the server (default: the one of this machine)")
-        parser.add_argument("--token", default=os.environ.get("VEDETTE_TOKEN"), help="default: VEDETTE_TOKEN, else the one that demo_seed kept")
-        parser.add_argument("--seconds", type=float, help="stop after so long")
-        parser.add_argument("--truth", type=Path, help="write what will truly happen in the coming hour of a single world to this JSON file")
+        parser.add_argument("--rate", type=float, default=1.0, help="how many times faster than real time things move")
+        parser.add_argument("--feed", help="the feed to send to, for a single world (default: the world's name)")
+        parser.add_argument("--url", default=None, help="the server (default: the one on this machine)")
+        parser.add_argument("--token", default=os.environ.get("VEDETTE_TOKEN"), help="default: VEDETTE_TOKEN, else the one that demo_seed stored")
+        parser.add_argument("--seconds", type=float, help="maximum duration")
+        parser.add_argument("--truth", type=Path, help="write the ground truth of the next hour of a single world to this JSON file")
 
     def handle(self, *args: Any, **options: Any) -> None:
         # Without this handler Python would end in the middle of a request with a traceback.
@@ -79,8 +80,8 @@ class Command(BaseCommand):
 
 
 def together(play: Callable[[World], None], places: Sequence[World]) -> None:
-    """Plays all worlds together, the threads of one process; returns when all have ended, raises
-    then what the first to fail raised: a feed that takes no rows does not end the others."""
+    """Plays all worlds together, in threads of one process; returns when all have ended, and then
+    raises the first error: a feed that accepts no rows does not stop the others."""
     ended: queue.SimpleQueue[Exception | None] = queue.SimpleQueue()
 
     def one(place: World) -> None:
@@ -114,7 +115,7 @@ def run(place: World, client: IngestClient, *, feed: str, rate: float = 1.0, sec
     snapshot = place.snapshot(sent_to, rate=rate)
     if snapshot.num_rows:
         client.send(feed, snapshot, key=f"simulate-{run_id}-{sent_to}")
-    # A report at the very time of the first picture would repeat it.
+    # A report at the time of the first picture would repeat it.
     sent_to += 1
     while end is None or sent_to < end:
         time.sleep(max(0.0, (sent_to + tick - now_ms()) / 1000))
@@ -134,8 +135,8 @@ def tick_ms(place: World) -> int:
 
 
 def send_history(place: WithHistory, client: IngestClient, *, feed: str, end: int) -> None:
-    """What happened before `end`, once for all: at a later start, which has another end, ingest
-    refuses what is no news under its key."""
+    """The history before `end`, sent only once: at a later start, which has another end, ingest
+    recognises its key."""
     rows = place.history(end)
     for number, first in enumerate(range(0, rows.num_rows, HISTORY_ROWS)):
         try:
@@ -146,7 +147,7 @@ def send_history(place: WithHistory, client: IngestClient, *, feed: str, end: in
 
 
 def write_truth(place: World, path: Path) -> None:
-    """What truly happens in the coming hour."""
+    """The ground truth of the coming hour."""
     now = now_ms()
     truth_events = [asdict(event) for event in place.truth(now, now + TRUTH_AHEAD_MS)]
     path.write_text(json.dumps({"from": now, "to": now + TRUTH_AHEAD_MS, "happenings": truth_events}, indent=1) + "\n")

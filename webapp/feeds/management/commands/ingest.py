@@ -48,8 +48,8 @@ class Service:
         self._feeds: list[Feed] = []
 
     def serve(self) -> None:
-        """Never returns. Waits for a database or disk that is away: nothing is lost meanwhile,
-        files stay where they are."""
+        """Never returns. Waits for an unavailable database or disk: nothing is lost meanwhile,
+        files stay in their folders."""
         while True:
             try:
                 self.round(time.monotonic(), time.time_ns() // 1_000_000)

@@ -69,12 +69,14 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", type=Path)
         parser.add_argument("--feed", required=True)
-        parser.add_argument("--rate", type=rate, default=1.0, help="60x: sixty times as fast as recorded; max: as fast as it goes")
+        parser.add_argument("--rate", type=rate, default=1.0, help="60x: sixty times as fast as recorded; max: as fast as possible")
         parser.add_argument("--map", type=renames, default={}, help="columns of the file: entity=mmsi,x=lon,...")
-        parser.add_argument("--url", help="the server (default: the one of this machine, by its first name of ALLOWED_HOSTS when that is behind TLS)")
-        parser.add_argument("--token", default=os.environ.get("VEDETTE_TOKEN"), help="default: VEDETTE_TOKEN, else the one that demo_seed kept")
+        parser.add_argument("--url", help="the server (default: the one on this machine, by the first name of ALLOWED_HOSTS if it is behind TLS)")
+        parser.add_argument("--token", default=os.environ.get("VEDETTE_TOKEN"), help="default: VEDETTE_TOKEN, else the one that demo_seed stored")
         parser.add_argument("--schema", type=Path, help="FEED.json of a feed on another server (default: the feed in the database)")
-        parser.add_argument("--shift-to-now", action="store_true", help="the first row happens now (see docs/ingest.md for the others)")
+        parser.add_argument(
+            "--shift-to-now", action="store_true", help="shift times so that the first row is now (see docs/ingest.md for the others)"
+        )
         parser.add_argument("--again", action="store_true", help="from the beginning, even if an earlier run was interrupted")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -165,7 +167,7 @@ def check_possible(feed: Feed | None, rows: pa.Table, *, shift: bool, rate: floa
 
 
 def _at(feed: EngineFeed, t: int) -> str:
-    """A time for people."""
+    """A time in readable form."""
     if not t or str(feed.time) != "ms":
         return str(t or "")
     return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(t / 1000))

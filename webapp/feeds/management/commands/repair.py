@@ -1,4 +1,4 @@
-"""`manage.py repair FEED`: makes a damaged log readable again, and says what was lost."""
+"""`manage.py repair FEED`: makes a damaged log readable again, and reports the losses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("feed", nargs="+", help="name of a feed")
-        parser.add_argument("--give-up", action="store_true", help="of a log in a store: rows of which the store has no copy are lost")
+        parser.add_argument("--give-up", action="store_true", help="for a log in a store: give up rows of which the store has no copy")
 
     def handle(self, *args: Any, **options: Any) -> None:
         for name in options["feed"]:

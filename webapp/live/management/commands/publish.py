@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand
 
 
 class Command(BaseCommand):
-    help = "Carries new answers, positions and the state of feeds to the pages that are open."
+    help = "Sends new answers, positions and the state of feeds to open pages."
     # They load every page; the program that migrates has run them.
     requires_system_checks: list[str] = []
 

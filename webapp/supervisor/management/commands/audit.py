@@ -1,4 +1,4 @@
-"""`manage.py audit FEED`: the exactness of what is stored, shown on the feed itself."""
+"""`manage.py audit FEED`: checks that the stored data of a feed are exact."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from webapp.supervisor.audit import feed_audit
 
 
 class Command(BaseCommand):
-    help = "Evaluates a feed's whole log again and compares detections, alerts, counters and outbox; ends with 1 when anything differs."
+    help = "Evaluates a feed's whole log again and compares detections, alerts, counters and outbox; exits with 1 if anything differs."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("feed", nargs="+", help="name of a feed")

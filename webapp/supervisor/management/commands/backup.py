@@ -29,7 +29,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", type=Path, help="the file to write, e.g. vedette.tar")
-        parser.add_argument("--replace", action="store_true", help="replace a file of this name, once the new backup is whole")
+        parser.add_argument("--replace", action="store_true", help="replace a file of this name once the new backup is complete")
 
     def handle(self, *args: Any, **options: Any) -> None:
         target = options["file"].resolve()
@@ -47,7 +47,7 @@ class Command(BaseCommand):
         self.stdout.write(f"{target}: {counted(len(rows), 'feed')}, {counted(sum(rows.values()), 'row')} processed, {target.stat().st_size:,} bytes")
 
     def _take(self, here: backup.InstanceFolders, staging: Path) -> dict[str, int]:
-        """Everything into `staging`; how many rows of each feed are processed."""
+        """Copies everything into `staging`; returns how many rows of each feed are processed."""
         for _ in range(backup.TRIES):
             with transaction.atomic():
                 with backup.held(here), connection.cursor() as cursor:
@@ -62,7 +62,7 @@ class Command(BaseCommand):
                     is_whole = backup.link_moment(here, {} if is_shared() else states, staging)
                 if is_whole and (not is_shared() or states_copy(states, staging / "state")):
                     if is_shared():
-                        # None of the files that this transaction knows goes within the hour.
+                        # None of the files that this transaction knows is deleted within the hour.
                         logs_copy(staging / backup.LOG)
                     backup.dump(connection.settings_dict, snapshot, staging / backup.DATABASE)
                     return {name: last_seq + 1 for name, _, last_seq in heads}

@@ -1,5 +1,5 @@
-"""`manage.py clock FEED --to T`: a feed's clock set back after a row with
-a wrong time was accepted."""
+"""`manage.py clock FEED --to T`: sets a feed's clock back after a row with a wrong time was
+accepted."""
 
 from __future__ import annotations
 
@@ -29,9 +29,11 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("feed")
-        parser.add_argument("--to", help="rows later than this leave the log: a number in the unit of t or, on an ms feed, 2026-11-22T10:00:00Z")
-        parser.add_argument("--reason", default="", help="kept in the audit log and on the page Feeds")
-        parser.add_argument("--yes", action="store_true", help="do it; without this the command says what would be done")
+        parser.add_argument(
+            "--to", help="rows later than this are removed from the log: a number in the unit of t or, on an ms feed, 2026-11-22T10:00:00Z"
+        )
+        parser.add_argument("--reason", default="", help="shown in the audit log and on the page Feeds")
+        parser.add_argument("--yes", action="store_true", help="do it; without this the command only shows what it would do")
 
     def handle(self, *args: Any, **options: Any) -> None:
         feed = Feed.objects.filter(name=options["feed"]).first()

@@ -1,4 +1,4 @@
-"""`manage.py restore FILE`: a backup into an empty database and an empty folder."""
+"""`manage.py restore FILE`: restores a backup into an empty database and an empty folder."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Command(BaseCommand):
     requires_migrations_checks = False
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("file", type=Path, help="a file that `manage.py backup` wrote")
+        parser.add_argument("file", type=Path, help="a file written by `manage.py backup`")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if is_shared():
@@ -46,7 +46,7 @@ class Command(BaseCommand):
             remedy = "" if settings.DATABASE_OWNER or "permission denied" not in str(error) else " Set DATABASE_OWNER_URL: only the owner may."
             raise CommandError(f"{error}{remedy}") from error
         call_command("migrate", verbosity=0, interactive=False)
-        # The processes of the instance that was backed up are not this one's.
+        # The processes of the backed-up instance do not run here.
         Job.objects.update(observed_state=ObservedState.STOPPED, pid=None, pgid=None, pid_started=None, lease_owner="", lease_until=None, token="")
         # In a backup all logs are folders, also those that came from a store.
         LogSegment.objects.all().delete()

@@ -14,13 +14,13 @@ from engine.model.messages import untranslated
 
 
 class Command(BaseCommand):
-    help = "Runs a job: one Spark driver that evaluates all queries of its feeds. By hand it takes over from the process that runs it."
+    help = "Runs a job: one Spark driver that evaluates all queries of its feeds. Started by hand it takes over from the process that runs it."
     # They load every page; the program that migrates has run them.
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("name", help="the job's name, e.g. main")
-        parser.add_argument("--epoch", type=int, help="the start that the reconciler numbered; without it the next one is taken")
+        parser.add_argument("--epoch", type=int, help="the number of the start, from the reconciler (default: the next one)")
 
     def handle(self, *args: Any, **options: Any) -> None:
         from webapp.jobs.models import Job

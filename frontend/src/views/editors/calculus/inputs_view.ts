@@ -33,7 +33,7 @@ export class InputsView {
         h(
           "p",
           { class: "small muted" },
-          t("The rules take nothing from the rows yet: an event such as position(V) in a condition is one row of that name."),
+          t("The rules use nothing from the rows yet: an event such as position(V) in a condition is one row of that name."),
         ),
       );
       return;
@@ -101,7 +101,7 @@ export class InputsView {
   }
 }
 
-/** A notice if the name is nearly one that the rules define. */
+/** A notice if the name resembles one that the rules define. */
 function misspelt(name: string, names: Names): HTMLElement | null {
   const alike = definedAlike(name, names);
   if (alike === null) return null;

@@ -440,7 +440,7 @@ export class SandboxView {
 }
 
 /**
- * A misspelt event is a valid one that no row is: the list of events shows which name was meant.
+ * A misspelt event is a valid event without rows: the list of events shows the existing names.
  */
 function absentWords({ absent, events }: SandboxAnswer): string | null {
   return absent.length === 0 || events.length === 0

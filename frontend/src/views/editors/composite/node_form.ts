@@ -1,5 +1,5 @@
 /**
- * The forms beside the tree: conditions of a primitive, settings of an operator, constraints
+ * The forms next to the tree: conditions of a primitive, settings of an operator, constraints
  * between two parts of a sequence.
  */
 

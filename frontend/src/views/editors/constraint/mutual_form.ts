@@ -16,7 +16,7 @@ export function mutualForm(mutual: Mutual, context: EditorContext, onChange: (mu
   count.addEventListener("input", () => {
     if (String(eventsOf(count.value, now.k)) === count.value.trim()) set({ k: Number(count.value) });
   });
-  // What is registered is what is read here.
+  // The registered values are those shown here.
   count.addEventListener("change", () => {
     set({ k: eventsOf(count.value, now.k) });
     count.value = String(now.k);

@@ -1,4 +1,4 @@
-/** What concerns a constraint query as a whole: which events count, and its answers. */
+/** Settings of a constraint query as a whole: which events count, and its answers. */
 
 import { EXPIRATIONS, REPORTS, type ConstraintEntries } from "../../../data/constraint_data";
 import { h } from "../../../lib/dom";

@@ -1,5 +1,5 @@
 /**
- * The forms beside the graph: one for a variable, one for a constraint. Each reports the changed
+ * The forms next to the graph: one for a variable, one for a constraint. Each reports the changed
  * part; its owner redraws it when other parts have to be updated.
  */
 

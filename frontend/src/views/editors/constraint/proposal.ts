@@ -1,4 +1,4 @@
-/** What the editor of constraint queries proposes on a feed. */
+/** The proposal of the editor of constraint queries for a feed. */
 
 import type { Mutual } from "../../../data/constraint_data";
 import { nearness } from "../../../data/nearness";
@@ -20,8 +20,8 @@ export function firstProposal(feed: Feed): Mutual {
 }
 
 /**
- * With a distance and a span that are unusual on this feed; null if its
- * present positions do not say.
+ * With a distance and a span that are unusual on this feed; null if its present positions do not
+ * show any.
  */
 export async function betterProposal(feed: Feed): Promise<Mutual | null> {
   try {

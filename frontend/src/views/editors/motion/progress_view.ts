@@ -39,7 +39,7 @@ export class ProgressView {
   ) {
     replace(
       this.now,
-      h("p", { class: "small muted" }, t("Which steps each has done by the feed's newest moment, half-finished patterns too.")),
+      h("p", { class: "small muted" }, t("The steps that each entity has done by the feed's newest time, half-finished patterns too.")),
     );
     this.element = h(
       "section",

@@ -19,7 +19,7 @@ export class FoundView {
 
   show(rows: readonly Detection[]): void {
     this.chosen = null;
-    // The preview itself says that there is none, and what to do.
+    // The preview itself reports that there is none, and what to do.
     this.element.hidden = rows.length === 0;
     replace(
       this.element,

@@ -1,4 +1,4 @@
-/** What a query watches: one region, or ranges of values; the map shows it. */
+/** The target of a query: one region, or ranges of values; the map shows it. */
 
 import { FEATURE } from "../../../data/bulk_data";
 import type { Watched } from "../../../data/watched_data";

@@ -172,7 +172,7 @@ def _arrival_by_keyboard(site: Site) -> None:
     type_in(page, "#region-stored", "square")
     type_in(page, "#arrival-within", "")
     page.keyboard.press("Backspace")
-    page.locator(".todo", has_text="say how far ahead to look").wait_for()
+    page.locator(".todo", has_text="enter how far ahead to look").wait_for()
     page.keyboard.type("30")
     choose(page, "#arrival-within-unit", "second")
     page.locator(".sentence-text", has_text="within 30 seconds").wait_for()

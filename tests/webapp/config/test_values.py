@@ -256,7 +256,9 @@ def test_a_reading_with_a_nul_is_refused(things: dict[str, Any], people: SimpleN
     reading = {"entity": ["mmsi"], "time": ["received"], "time_format": "epoch_ms", "x": "lon", "y": "lat", "crs": "plane", "attributes": [attribute]}
     answer = client_of(people.owner).patch(f"/api/v1/connectors/{things['connector'].pk}/", {"reading": reading}, format="json")
     assert answer.status_code == 400
-    assert answer.json()["faults"] == [{"pointer": "/reading/attributes/0/source", "message": "A text must not contain the character NUL: remove it."}]
+    assert answer.json()["faults"] == [
+        {"pointer": "/reading/attributes/0/source", "message": "A text must not contain the character NUL: remove it."}
+    ]
 
 
 def test_faults_of_a_list_name_the_place(people: SimpleNamespace, query: Any, client_of: Callable[..., APIClient]) -> None:

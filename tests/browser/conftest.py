@@ -31,8 +31,8 @@ ARGUMENTS = [
 ]  # fmt: skip
 WHOLE = ("chromium", "chromium-browser", "google-chrome")
 PROGRAMS = ("chromium-headless-shell", *WHOLE)
-"""The first that is installed. The headless shell has the same engine without the rest of a browser:
-a page takes half of the processor time. It shows no notifications."""
+"""The first that is installed. The headless shell has the same engine without the rest of a
+browser: a page takes half of the processor time. It shows no notifications."""
 PASSWORD = "watches over the yard"
 TIMEOUT_MS = 60_000
 

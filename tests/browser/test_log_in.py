@@ -46,6 +46,8 @@ def test_a_passkey_or_a_provider_logs_a_user_in(provider: str, site: Site) -> No
     kept = devices.send("WebAuthn.getCredentials", {"authenticatorId": device["authenticatorId"]})["credentials"]
     assert [one["isResidentCredential"] for one in kept] == [True]
     page.goto(site.address + "/account/")
+    # What the page still asked would be refused after the log-out.
+    page.wait_for_load_state("networkidle")
     page.get_by_role("button", name="Log out").click()
     page.wait_for_url(site.address + "/login/")
     page.get_by_role("button", name="Log in with a passkey").click()

@@ -258,7 +258,7 @@ def test_a_second_file_is_read_like_the_first_and_old_rows_are_left_out(client: 
     address = uploaded(client, next_file(0, 50), "older.csv")
     into(client, address, client.post(f"{address}inspection", {"into": "boats"}, format="json").json()["reading"])
     upload = run(Loads(), Upload.objects.get(name="older.csv"))
-    assert upload.state == "failed" and "only goes forward" in upload.error and len(rows_of("boats")) == 3_091
+    assert upload.state == "failed" and "only moves forward" in upload.error and len(rows_of("boats")) == 3_091
 
 
 def test_a_file_without_a_column_of_the_feed_leaves_it_empty_and_another_type_is_refused(client: APIClient) -> None:

@@ -29,52 +29,33 @@ ARGUMENTS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync"
 ]  # fmt: skip
-WHOLE = ("chromium", "chromium-browser", "google-chrome")
-PROGRAMS = ("chromium-headless-shell", *WHOLE)
-"""The first that is installed. The headless shell has the same engine without the rest of a
-browser: a page takes half of the processor time. It shows no notifications."""
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 PASSWORD = "watches over the yard"
 TIMEOUT_MS = 60_000
 
 
-def launched(playwright: Playwright, programs: Sequence[str] = PROGRAMS) -> Browser:
-    program = next((found for found in map(shutil.which, programs) if found), None)
-    assert program is not None, f"the browser tests need one of these programs: {', '.join(programs)}"
+def launched(playwright: Playwright) -> Browser:
+    program = next((found for found in map(shutil.which, PROGRAMS) if found), None)
+    assert program is not None, "the browser tests need Chromium: apt-get install chromium"
     return playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
 
 
 @pytest.fixture(scope="session")
-def playwright() -> Iterator[Playwright]:
+def browser() -> Iterator[Browser]:
+    """The system's Chromium, headless."""
     from playwright.sync_api import sync_playwright
 
     assert (ROOT / "static" / "build" / ".vite" / "manifest.json").is_file(), "the front end is not built: run make setup"
-    with sync_playwright() as started:
+    with sync_playwright() as playwright:
         # Playwright's own loop runs in this thread, which Django takes for an
         # asynchronous caller of its ORM.
         before = os.environ.get("DJANGO_ALLOW_ASYNC_UNSAFE")
         os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
-        yield started
+        chromium = launched(playwright)
+        yield chromium
+        chromium.close()
         if before is None:
             del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
-
-
-@pytest.fixture(scope="session")
-def shell(playwright: Playwright) -> Iterator[Browser]:
-    """The headless shell of this machine, or its Chromium."""
-    started = launched(playwright)
-    yield started
-    started.close()
-
-
-@pytest.fixture
-def browser(request: pytest.FixtureRequest) -> Iterator[Browser]:
-    """The headless shell, or a whole browser for a test with the mark `whole_browser`."""
-    if request.node.get_closest_marker("whole_browser") is None:
-        yield request.getfixturevalue("shell")
-        return
-    started = launched(request.getfixturevalue("playwright"), WHOLE)
-    yield started
-    started.close()
 
 
 @cache

@@ -33,7 +33,6 @@ LISTENED = """
 """
 
 
-@pytest.mark.whole_browser
 def test_a_new_alert_comes_to_the_open_page_with_its_querys_name_and_as_a_notification(site: Site) -> None:
     site.context.grant_permissions(["notifications"], origin=site.address)
     site.context.add_init_script(LISTENED)

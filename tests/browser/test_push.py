@@ -56,7 +56,6 @@ def service(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[PushServ
     found.close()
 
 
-@pytest.mark.whole_browser
 def test_a_browser_is_notified_while_no_page_is_open(service: PushService, site: Site) -> None:
     site.log_in()
     page, browser = site.page, service.subscribe()

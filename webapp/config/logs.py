@@ -22,16 +22,16 @@ class OneLine(logging.Formatter):
     default_msec_format = "%s.%03dZ"
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        record.message = _plain(record.message)
+        record.message = _masked(record.message)
         return super().formatMessage(record)
 
     def formatException(self, ei: Any) -> str:
         """The lines of a trace are indented: none of them looks like an entry, even if the error
         quotes untrusted text."""
-        return "\n".join(f"  {_plain(line)}" for line in super().formatException(ei).splitlines())
+        return "\n".join(f"  {_masked(line)}" for line in super().formatException(ei).splitlines())
 
 
-def _plain(text: str) -> str:
+def _masked(text: str) -> str:
     return TOKEN.sub(r"\1...", _escaped(text))
 
 

@@ -49,7 +49,7 @@ def check_document(document: Any) -> dict[str, Any]:
     if not 1 <= len(features) <= FEATURES:
         raise refuse("/document/features", Message("1 to {most:,} features; these are {count:,}.", most=FEATURES, count=len(features)))
     faults, kept, corners = Faults(), [], 0
-    if sum(_announced(feature) for feature in features) > CORNERS:
+    if sum(_most_corners(feature) for feature in features) > CORNERS:
         raise _too_many()
     for number, feature in enumerate(features):
         try:
@@ -72,8 +72,8 @@ def _too_many() -> Refused:
     return refuse("/document/features", Message("The features have more than {most:,} corners together: simplify them.", most=CORNERS))
 
 
-def _announced(feature: Any) -> int:
-    """How many corners it has at most, without a look at each; 0 for what is malformed."""
+def _most_corners(feature: Any) -> int:
+    """An upper bound of the number of corners, without reading each; 0 if malformed."""
     geometry = feature.get("geometry") if isinstance(feature, dict) else None
     if not isinstance(geometry, dict) or not (depth := DEPTHS.get(str(geometry.get("type")), 0)):
         return 0

@@ -26,7 +26,7 @@ from webapp.supervisor import sink
 
 
 def late_events(late: pa.Table | None) -> int:
-    """How many of the late rows are no heartbeats, which nobody has sent."""
+    """The number of late rows without heartbeats, which the job adds and no source sends."""
     return 0 if late is None else late.num_rows - (pc.sum(pc.equal(late.column(EVENT), HEARTBEAT)).as_py() or 0)
 
 

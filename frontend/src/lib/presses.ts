@@ -7,17 +7,17 @@ export type Listener = (event: Event) => unknown;
  * Presses are ignored while the promise of the one before is open: nothing is sent twice. The
  * button is not disabled meanwhile, for a disabled one loses the focus.
  */
-export function oneAtATime(press: Button, listener: Listener): (event: Event) => void {
+export function oneAtATime(button: Button, listener: Listener): (event: Event) => void {
   let isBusy = false;
   return (event) => {
     if (isBusy) return;
     const work = listener(event);
     if (!(work instanceof Promise)) return;
     isBusy = true;
-    press.setAttribute("aria-disabled", "true");
+    button.setAttribute("aria-disabled", "true");
     void work.finally(() => {
       isBusy = false;
-      press.removeAttribute("aria-disabled");
+      button.removeAttribute("aria-disabled");
     });
   };
 }

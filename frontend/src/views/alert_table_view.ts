@@ -4,7 +4,7 @@ import { t } from "../lib/texts";
 import type { AlertList } from "../data/alert_list";
 import { UNATTENDED } from "../data/desk_view";
 import type { Alert, Feed } from "../lib/shapes";
-import { age, tellAges } from "../lib/ages";
+import { age, updateAges } from "../lib/ages";
 import { h, longName } from "../lib/dom";
 import { formatMoment, type Zone } from "../lib/time";
 import { kindName, SEVERITY_NAMES, STATE_NAMES } from "../lib/words";
@@ -106,7 +106,7 @@ export class AlertTableView {
     const focused = this.focusedPart();
     // Unchanged rows are not replaced, so that focus and pointer keep their element.
     place(this.rows, elements);
-    tellAges(this.rows);
+    updateAges(this.rows);
     if (focused !== null && !this.rows.contains(document.activeElement)) this.focus(focused.id, focused.part);
     if (stop > shown.length - NEAR_END) this.handlers.nearEnd();
   }

@@ -46,7 +46,7 @@ export async function showDeadLetters(feed: FeedStatus, zone: Zone): Promise<voi
   let rows: DeadLetter[] = [];
   let next: string | null = null;
   let most = SHOWN;
-  /** Further rows of the list, or the list anew: a newer request replaces an older one. */
+  /** Further rows of the list, or the whole list: a newer request replaces an older one. */
   const loading = new Latest<[isMore: boolean]>(async (signal, isMore) => {
     let found = isMore ? rows : [];
     let link = isMore ? next : query(`feeds/${feed.name}/dead-letters`, { reason: reason.value });

@@ -31,7 +31,7 @@ export function openDialog(title: string, ...content: Child[]): Dialog {
     body,
     foot,
   );
-  // What opened it has the focus again by itself, unless it was drawn anew meanwhile.
+  // The element that opened it gets the focus back, unless it was redrawn meanwhile.
   const focused = document.activeElement;
   const opener = focused instanceof HTMLElement && focused !== document.body ? twinOf(document.body, focused) : null;
   element.addEventListener("close", () => {

@@ -7,7 +7,7 @@ import { get, NotShared, query, reason } from "../lib/api";
 import { alertCount } from "../lib/answers";
 import { h, icon, iconButton, replace } from "../lib/dom";
 import { dismiss, dismissed, setTheme } from "../lib/preferences";
-import { tellAges } from "../lib/ages";
+import { updateAges } from "../lib/ages";
 import { isDark } from "../lib/colours";
 import { armSound } from "../lib/sound";
 import { four, isObject, list, nullable, number, otherwise, record, string } from "../lib/parse";
@@ -42,7 +42,7 @@ export function openShell(): Shell {
   armSound();
   showAlertCount(otherwise(number, 0)(source["waiting"], "/waiting"));
   setInterval(refreshAlertCount, 30_000);
-  setInterval(() => tellAges(document), AGES_EVERY_MS);
+  setInterval(() => updateAges(document), AGES_EVERY_MS);
   if (source["is_watching"] === true) {
     void askWatches();
     setInterval(() => void askWatches(), 15_000);

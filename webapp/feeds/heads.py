@@ -108,6 +108,11 @@ def outbox_numbers(*, user: AnyUser) -> dict[str, int]:
     return dict(heads.values_list("feed__name", "outbox_seq"))
 
 
+def newest_outbox_numbers() -> dict[int, int]:
+    """The number of the newest change of each feed that has a head, by feed id."""
+    return dict(FeedHead.objects.values_list("feed_id", "outbox_seq"))
+
+
 def feed_position(*, feed_id: int) -> int:
     """The last row whose answers are stored; -1 before the first."""
     last: int | None = FeedHead.objects.filter(feed_id=feed_id).values_list("last_seq", flat=True).first()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from functools import cache
 from typing import Any
 
 import redis
@@ -17,10 +18,13 @@ NOTHING: dict[str, Any] = {"t": None, "entities": []}
 
 
 def client() -> redis.Redis | None:
-    """A connection that waits two seconds at most; None without Redis."""
-    if not settings.REDIS_URL:
-        return None
-    return redis.Redis.from_url(settings.REDIS_URL, socket_timeout=2, socket_connect_timeout=2)
+    """The process's connections, which wait two seconds at most; None without Redis."""
+    return _client(settings.REDIS_URL) if settings.REDIS_URL else None
+
+
+@cache
+def _client(url: str) -> redis.Redis:
+    return redis.Redis.from_url(url, socket_timeout=2, socket_connect_timeout=2)
 
 
 def keep(connection: redis.Redis, feed_id: int, t: int | None, entities: list[list[Any]]) -> None:
@@ -36,8 +40,7 @@ def latest(feed_id: int) -> dict[str, Any]:
     if connection is None:
         return dict(NOTHING)
     try:
-        with connection:
-            content: Any = connection.get(f"{PREFIX}{feed_id}")
+        content: Any = connection.get(f"{PREFIX}{feed_id}")
     except redis.RedisError:
         return dict(NOTHING)
     return dict(NOTHING) if content is None else json.loads(zlib.decompress(content))

@@ -22,7 +22,7 @@ from django.db import DatabaseError, close_old_connections, connection
 
 from webapp.detections.services import OUTBOX_CHANNEL
 from webapp.feeds.damage import damage_isolated, feeds_set_aside
-from webapp.feeds.heads import feed_statuses
+from webapp.feeds.heads import feed_statuses, newest_outbox_numbers
 from webapp.feeds.logs import event_log
 from webapp.feeds.models import Feed
 from webapp.feeds.recent import last_of_each
@@ -77,8 +77,10 @@ class Publisher:
         if now >= self._next_feeds:
             self._next_feeds = now + FEEDS_S
             self._look_for_feeds()
+        newest = newest_outbox_numbers()
         for feed_id in self.feeds:
-            self._send_changes(feed_id)
+            if newest.get(feed_id, 0) > self.sent[feed_id]:
+                self._send_changes(feed_id)
         for feed_id, tail in list(self.tails.items()):
             with damage_isolated(self.feeds[feed_id]):
                 message = tail.due(now)
@@ -99,11 +101,11 @@ class Publisher:
                 self.tails[feed_id] = PositionTail(self.feeds[feed_id])
         for feed_id in self.tails.keys() - whole:
             del self.tails[feed_id]
-        statuses = feed_statuses()
+        newest = newest_outbox_numbers()
         for feed_id in self.feeds:
             # Pages that were open before this process started hold a number, and ask again
             # when the next one skips some.
-            self.sent.setdefault(feed_id, statuses[feed_id]["outbox_seq"] if feed_id in statuses else 0)
+            self.sent.setdefault(feed_id, newest.get(feed_id, 0))
 
     def _send_changes(self, feed_id: int) -> None:
         while rows := chunks_after(feed_id=feed_id, seq=self.sent[feed_id], limit=MESSAGE_ROWS):
@@ -227,8 +229,7 @@ class PositionTail:
         if connection is None:
             return
         try:
-            with connection:
-                positions.keep(connection, self.feed.pk, self.max_t, list(self.latest.values()))
+            positions.keep(connection, self.feed.pk, self.max_t, list(self.latest.values()))
             self._kept = True
         except redis.RedisError as error:
             logger.warning("positions of %s are not kept: %s", self.feed, error)

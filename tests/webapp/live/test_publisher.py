@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -109,6 +110,17 @@ def test_many_answers_are_split_into_messages_that_fit_a_frame(feed: Feed, publi
     publisher.step()
     sent = [[chunk["seq"] for chunk in message["chunks"]] for message in reader.all("feed.changes")]
     assert sent == [[1, 2], [3, 4], [5, 6]], "a third row of the outbox would make them more than a thousand"
+
+
+def test_quiet_feeds_cost_one_query_together(feed: Feed, publisher: Publisher, django_assert_num_queries: Any) -> None:
+    for number in range(4):
+        Feed.objects.create(name=f"quiet-{number}", owner=feed.owner)
+    publisher._next_feeds = 0.0
+    publisher.step()
+    assert len(publisher.feeds) == 5
+    publisher._next_status = time.monotonic() + 60
+    with django_assert_num_queries(1):
+        publisher.step()
 
 
 def test_a_new_publisher_starts_at_the_head(feed: Feed, publisher: Publisher) -> None:

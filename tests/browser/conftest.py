@@ -25,9 +25,18 @@ if TYPE_CHECKING:
 
     from tests.crash.world import World
 
+WITHOUT = (
+    # Pages of the address bar, which each window loads in processes of their own, and a process for
+    # the next page: together they take as much processor time as a page here.
+    "WebUIOmniboxPopup", "WebUIOmniboxAimPopup", "WebUIOmniboxFullPopup", "SpareRendererForSitePerProcess",
+    # Playwright's own list, which this one replaces.
+    "AimEnabled", "AvoidCorsURLLoaderRestartOnRedirect", "AvoidUnnecessaryBeforeUnloadCheckSync", "DestroyProfileOnBrowserClose",
+    "HttpsFirstBalancedModeAutoEnable", "HttpsUpgrades", "LensOverlay", "MediaRouter", "NetworkTimeServiceQuerying",
+    "OptimizationHints", "PaintHolding", "PreconnectToSearch", "ThirdPartyStoragePartitioning",
+)  # fmt: skip
 ARGUMENTS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync"
+    "--disable-component-update", "--disable-sync", f"--disable-features={','.join(WITHOUT)}",
 ]  # fmt: skip
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 PASSWORD = "watches over the yard"

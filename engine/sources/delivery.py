@@ -29,14 +29,17 @@ def by_arrival(pieces: Iterable[CheckedChunk]) -> Iterator[pa.Table]:
     """The events sorted by the pieces' extra column, equal values in file order, missing ones last.
     Large inputs are sorted on disk.
 
-    Raises UnreadableFile when no event has a value there.
+    Raises UnreadableFile when no event has a value there, or values have no order.
     """
     schema: pa.Schema | None = None
     some_without = False
     with ExternalSort([_KEY, _FINER]) as sort, ExternalSort([]) as without:
         for piece in pieces:
             assert piece.extra is not None
-            keys, finer = _comparable(piece.extra)
+            try:
+                keys, finer = _comparable(piece.extra)
+            except pa.ArrowException as error:
+                raise UnreadableFile(f"--arrival: the column must hold numbers, times or texts: {error}") from error
             rows = piece.rows.append_column(_KEY, keys).append_column(_FINER, finer)
             if keys.null_count:
                 # Separately: a part without any value does not show their type.
@@ -60,7 +63,7 @@ def _comparable(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, pa.ChunkedArr
     """What the values are compared by, and what decides where that is equal: numbers as float64,
     times as int64, the rest as text. NaN is a missing value."""
     kind = column.type
-    if pa.types.is_temporal(kind) and not pa.types.is_duration(kind):
+    if pa.types.is_temporal(kind) and not (pa.types.is_duration(kind) or pa.types.is_interval(kind)):
         return _instants(column)
     if pa.types.is_integer(kind):
         return _whole_numbers(column.cast(pa.int64()))

@@ -67,6 +67,17 @@ describe("queries that were registered since the page was opened", () => {
   });
 });
 
+describe("queries that were hidden from the reader", () => {
+  it("are requested again when a change of theirs is shown", async () => {
+    const { model } = await loaded({ "queries/?id=2": { results: [], next: null } });
+    deliver(model, [row("x", 2, 5, 9)]);
+    await model.fetchUnknown();
+    server({ "queries/?id=2": { results: [RULES], next: null } });
+    model.take(news({ queries: ["2"] }));
+    expect([await model.fetchUnknown(), model.queryName("2")]).toEqual([true, "Who moves"]);
+  });
+});
+
 describe("queries that are edited or switched off while the page is open", () => {
   it("end open answers where the job stopped running them, stays too, and continue when they run again", async () => {
     const { model } = await loaded({ "queries/?id=1": { results: [{ ...BORDER, enabled: false, left_at: 500 }], next: null } });
@@ -225,7 +236,7 @@ describe("a step to an answer of which only the count is loaded", () => {
 
 describe("a query that is not listed any more", () => {
   const ANSWER = { ...row("x", 7, 5, 9), query: 7, query_name: "Gate", sentence: "Reports what enters." };
-  const GONE = { version: 1, name: "Gate", sentence: "Reports what enters." };
+  const GONE = { name: "Gate", sentence: "Reports what enters." };
 
   it("is told by its answer, which is requested once", async () => {
     const { model, asked } = await loaded({ "detections/x/": ANSWER });
@@ -233,6 +244,21 @@ describe("a query that is not listed any more", () => {
     await new Promise<void>((come) => expect([model.goneQuery(answer, come), model.queryName("7")]).toEqual(["coming", "Query 7"]));
     expect([model.goneQuery(answer, () => undefined), model.queryName("7")]).toEqual([GONE, "Gate"]);
     expect(asked).toEqual(["detections/x/?feed=yard"]);
+  });
+
+  it("is told for each version by an answer of that version", async () => {
+    const { model } = await loaded({ "detections/x/": ANSWER, "detections/y/": { ...ANSWER, sentence: "Reports what leaves." } });
+    const [old, newer] = [
+      { ...row("x", 7, 5, 9), version: 1 },
+      { ...row("y", 7, 15, 19), version: 2 },
+    ];
+    for (const answer of [old, newer])
+      await new Promise<void>((come) => {
+        expect(model.goneQuery(answer, come)).toBe("coming");
+        expect(model.goneQuery(answer, come)).toBe("coming");
+      });
+    const told = (answer: Detection): unknown => model.goneQuery(answer, () => undefined);
+    expect([told(old), told(newer)]).toEqual([GONE, { name: "Gate", sentence: "Reports what leaves." }]);
   });
 
   it("stays a number for readers who may not see it", async () => {

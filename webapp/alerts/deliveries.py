@@ -31,7 +31,7 @@ from webapp.alerts.schedule import Planned, calling, schedule, written_for
 from webapp.alerts.selectors import BROKEN_AFTER, channels_held, messages_held
 from webapp.alerts.transports import TRANSPORTS
 from webapp.alerts.webhooks import Answer, new_secret
-from webapp.config.room import room_check
+from webapp.config.room import hold, room_check
 from webapp.queries.models import Query
 
 PLAN_AT_ONCE = 2_000
@@ -344,14 +344,14 @@ def channel_update(*, channel: Channel, user: User, queries: Sequence[Query] | N
         hidden = chosen.exclude(pk__in=Query.objects.visible_to(user).values("pk"))
         queries = [*queries, *hidden]
         fields = {"all_queries": not queries, **fields}
+    channel = hold(channel)
     for name, value in fields.items():
         setattr(channel, name, value)
     if fields.get("enabled"):
         channel.disabled_reason, channel.failures, channel.not_before = "", 0, None
     channel.save()
     if queries is not None:
-        # Read again: the given object may contain only the queries that a user sees.
-        Channel.objects.get(pk=channel.pk).queries.set(queries)
+        channel.queries.set(queries)
     return channel
 
 

@@ -23,6 +23,7 @@ from webapp.alerts.models import Alert, Channel, RoutingRule, Shift
 from webapp.alerts.selectors import rules_held
 from webapp.alerts.shifts import Roster
 from webapp.alerts.timing import AT_ONCE, Timing, timing_of
+from webapp.config.room import hold
 from webapp.feeds.models import Feed, Region
 from webapp.queries.models import Query, Severity
 
@@ -199,7 +200,7 @@ def rule_save(*, user: User, rule: RoutingRule | None = None, **fields: Any) -> 
     elif team is not None and team != rule.team:
         quota_check("rules", team=team, more=1, held=rules_held)
     sets = {name: list(fields.pop(name)) for name in SETS if name in fields}
-    saved = RoutingRule(owner=user) if rule is None else RoutingRule.objects.get(pk=rule.pk)
+    saved = RoutingRule(owner=user) if rule is None else hold(rule)
     for name, value in fields.items():
         setattr(saved, name, value)
     saved.save()

@@ -26,7 +26,7 @@ from engine.sources.reading import PLANE
 from webapp.accounts.models import User
 from webapp.config.errors import FaultRow, faults_body
 from webapp.config.outside import RefusedAddress, check_host
-from webapp.config.room import room_check
+from webapp.config.room import hold, room_check
 from webapp.config.wording import translated
 from webapp.connectors.answers import numbers_of
 from webapp.connectors.network import PLACES, GuardedNetwork, port_problem
@@ -126,7 +126,7 @@ def connector_update(*, connector: Connector, settings: Mapping[str, Any] | None
 
     `set_by`: the user who gives the settings.
     """
-    connector = Connector.objects.select_for_update().get(pk=connector.pk)
+    connector = hold(connector)
     before = settings_of(connector)
     if changes.get("enabled") and not connector.enabled:
         # Its process is only about to start.

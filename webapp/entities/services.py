@@ -51,7 +51,9 @@ def registry_import(*, feed: Feed, entries: Sequence[FileEntity]) -> int:
     with transaction.atomic():
         hold(feed, "pk")
         theirs = Record.objects.filter(feed=feed)
-        if new := len(records) - theirs.filter(entity__in=[one.entity for one in entries]).count():
+        # In the order of `registry_learn`, so that neither waits for the other.
+        known = theirs.select_for_update(no_key=True).filter(entity__in=[one.entity for one in entries]).order_by("entity").values_list("pk")
+        if new := len(records) - len(known):
             room_check(theirs, MOST_RECORDS, of=feed, full=_registry_full(), pointer="/file", more=new)
         Record.objects.bulk_create(
             records, update_conflicts=True, unique_fields=["feed", "entity"], update_fields=["name", "attributes"], batch_size=1_000

@@ -36,7 +36,7 @@ FILE_BYTES = 20_000_000
 FEATURES = 5_000
 CORNERS = 300_000
 """Of all regions of a file together."""
-DEFUSED = re.compile(r"^'(?=[=+\-@\t\r])")
+DEFUSED = re.compile(r"^'(?=[=+\-@\t\r\n＝＋－＠])")
 """The prefix in our own CSV files of a text that a spreadsheet would read as a formula."""
 SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 VALUES = 1_500_000

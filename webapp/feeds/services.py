@@ -55,7 +55,7 @@ def feed_create(*, owner: User, name: str, title: str, crs: str, job: Any = None
 def feed_update(*, feed: Feed, job: Any = None, **changes: Any) -> Feed:
     """Changes the given fields. Raises Refused; the schema and the clock are fixed once rows have
     been received, but columns can be added."""
-    hold(feed, "pk")
+    feed = hold(feed)
     received = IngestCounter.objects.filter(feed=feed, received__gt=0).exists()
     added = _added_columns(feed, changes.get("columns"))
     if added:

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.db import connection, transaction
+from django.shortcuts import get_object_or_404
 from django.utils import timezone
 
 from engine.model.faults import Fault
@@ -43,7 +44,7 @@ def job_create(*, name: str, team: Team) -> Job:
 @transaction.atomic
 def job_remove(*, job: Job) -> None:
     """Removes a team's job. Raises Refused while it has feeds, or runs."""
-    job = Job.objects.select_for_update().get(pk=job.pk)
+    job = get_object_or_404(Job.objects.select_for_update(), pk=job.pk)
     if job.name == DEFAULT_JOB or job.heads.exists() or job.observed_state != ObservedState.STOPPED:
         raise InUse([Fault("", Message("Only a team's stopped job without feeds can be removed: give its feeds to another one first."))])
     job.delete()

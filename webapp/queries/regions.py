@@ -49,7 +49,7 @@ def region_update(*, region: Region, user: User, seen_at: datetime | None = None
     Raises Refused; Conflict if somebody has changed it after `seen_at`.
     """
     hold(region.feed, "pk")
-    region = Region.objects.select_for_update(of=("self",), no_key=True).select_related("feed").get(pk=region.pk)
+    region = hold(region)
     refuse_if_changed(seen_at=seen_at, updated_at=region.updated_at)
     old_name, old_geometry = region.name, region.geometry
     if "geometry" in changes:

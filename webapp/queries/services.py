@@ -15,6 +15,7 @@ from typing import Any
 
 from django.db import transaction
 from django.dispatch import Signal
+from django.http import Http404
 from django.utils import timezone
 
 from engine.model.faults import Fault, Refused, refuse
@@ -25,6 +26,7 @@ from webapp.accounts.models import Team, User
 from webapp.accounts.quotas import quota_check
 from webapp.audit.services import record, record_all
 from webapp.config.faults import OverQuota, refuse_if_changed
+from webapp.config.room import hold
 from webapp.feeds.models import Feed
 from webapp.feeds.selectors import regions_of_feed
 from webapp.queries.derivation import derive_faults, not_visible_to_owner, refuse_if_derived_from, seen_by_owner, upstream_of, with_upstream
@@ -191,7 +193,9 @@ def query_edit(*, query: Query, user: User, stop_dependents: bool = False, seen_
     if changes.get("specification", query.specification) != query.specification:
         _check_rate(query.feed, checked_specification(query.feed, changes["specification"], user, kept=query)[1])
     feed_version = next_version(query.feed)
-    query = Query.objects.select_for_update(of=("self",), no_key=True).select_related("feed").get(pk=query.pk)
+    query = hold(query)
+    if query.deleted_at is not None:
+        raise Http404
     refuse_if_changed(seen_at=seen_at, updated_at=query.updated_at)
     before = (query.specification, query.enabled)
     called, shared = query.name, (query.team_id, query.public)

@@ -162,3 +162,14 @@ def test_batches_have_the_requested_size(sizes: list[int], rows: int) -> None:
     assert [a for batch in found for a in batch] == list(range(sum(sizes)))
     assert all(len(batch) == rows for batch in found[:-1])
     assert all(found)
+
+
+@pytest.mark.parametrize(
+    "values", [pa.array([2**64 - 1, 1], pa.uint64()), pa.array([b"\xff", b"a"]), pa.array([[1], [0]]), pa.array([{"a": 1}, {"a": 0}])]
+)
+def test_an_arrival_column_without_an_order_is_refused(tmp_path: Path, values: pa.Array) -> None:
+    path = tmp_path / "rows.parquet"
+    rows = {"event": ["e", "e"], "entity": ["a", "a"], "t": [1, 2], "x": [0.0, 0.0], "y": [0.0, 0.0], "came": values}
+    pq.write_table(pa.table(rows), path)
+    with pytest.raises(UnreadableFile, match="--arrival: the column must hold"):
+        list(by_arrival(read_files([path], Columns(FEED, extra="came"))))

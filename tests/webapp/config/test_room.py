@@ -182,6 +182,26 @@ def test_whoever_waits_for_a_feed_holds_no_team(
             thread.submit(connections.close_all).result()
 
 
+def test_an_import_holds_entities_in_the_order_of_streams(feed: Any) -> None:
+    from webapp.entities.learning import registry_learn
+    from webapp.entities.models import Record
+    from webapp.entities.registry_files import FileEntity
+    from webapp.entities.services import registry_import
+
+    registry_learn(feed=feed, facts={"a": {"name": "1"}, "b": {"name": "1"}})
+    with ThreadPoolExecutor(1) as thread:
+        try:
+            with transaction.atomic():
+                registry_learn(feed=feed, facts={"a": {"name": "2"}})
+                work = thread.submit(registry_import, feed=feed, entries=[FileEntity("b", "3", {}), FileEntity("a", "3", {})])
+                waits_or_ends(work)
+                assert not work.done()
+                Record.objects.select_for_update(nowait=True).get(feed=feed, entity="b")
+            assert work.result(20) == 2
+        finally:
+            thread.submit(connections.close_all).result()
+
+
 def test_a_feed_that_changes_hands_meanwhile_counts_for_its_new_owner(feed: Any, people: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
     from webapp.feeds.models import Feed
 

@@ -15,6 +15,7 @@ from webapp.feeds.models import DeadLetter, Feed, IngestCounter
 from webapp.feeds.selectors import feed_counters
 from webapp.feeds.services import feed_create, feed_update
 from webapp.jobs.models import FeedHead, Job, JobEvent
+from webapp.queries.versions import next_version
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db]
 PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 100
@@ -63,6 +64,16 @@ def test_the_schema_is_fixed_once_there_are_rows(feed: Feed) -> None:
     with pytest.raises(Refused, match="received already"):
         feed_update(feed=feed, lateness=3000)
     assert feed_update(feed=feed, title="New title").title == "New title"
+
+
+def test_a_change_of_a_feed_keeps_what_others_changed_meanwhile(people: SimpleNamespace) -> None:
+    feed = feed_create(owner=people.owner, name="harbour", title="Harbour", crs="planar", columns={"a": "int"})
+    loaded_before = Feed.objects.get(pk=feed.pk)
+    feed_update(feed=feed, retention_hours=5, columns={"a": "int", "b": "int"})
+    next_version(feed)
+    changed = feed_update(feed=loaded_before, title="New title")
+    assert (changed.title, changed.retention_hours, changed.columns) == ("New title", 5, {"a": "int", "b": "int"})
+    assert changed.query_version == 1, "else the job does not notice the queries"
 
 
 def test_the_schema_is_fixed_while_there_are_queries(feed: Feed, query: Any) -> None:

@@ -18,7 +18,9 @@ from rest_framework.test import APIClient
 
 from tests.fuzz.corpus import KML, a_geopackage, a_shapefile, zipped
 from tests.webapp.conftest import SQUARE
+from webapp.config.tables import FORMULA, harmless
 from webapp.feeds.models import Region
+from webapp.feeds.region_files import features_of
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db]
 
@@ -237,3 +239,9 @@ def test_a_file_of_the_greatest_size_is_read_in_time(sent: Callable[..., Any]) -
     answer = sent(data)
     assert answer.status_code in (200, 400) and "seconds" not in answer.content.decode(), "crossing rings are refused one by one, not the file"
     print(f"{len(data):,} bytes took {(time.monotonic() - started) / 2:.1f} s")
+
+
+@pytest.mark.parametrize("sign", FORMULA)
+def test_names_in_our_own_tables_are_read_as_they_were(sign: str) -> None:
+    table = f'name,wkt\n"{harmless(sign + "1")}","POLYGON((0 0,0 1,1 1,0 0))"\n'.encode()
+    assert [one.name for one in features_of(table, None, geographic=False)] == [f"{sign}1".strip()]

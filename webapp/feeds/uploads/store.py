@@ -136,7 +136,7 @@ def upload_load(
     of new feeds (decision 32).
     """
     if into is not None:
-        into = Feed.objects.select_for_update(of=("self",)).get(pk=into.pk)
+        into = hold(into)
     upload = hold(upload)
     if upload.state not in (UploadState.READY, UploadState.FAILED):
         raise InUse(

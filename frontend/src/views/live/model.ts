@@ -49,7 +49,6 @@ function rank(row: QueryRow): number {
 
 /** What the answers of a query that is not listed any more tell of it. */
 export interface GoneQuery {
-  version: number;
   name: string;
   sentence: string;
 }
@@ -84,8 +83,9 @@ export class LiveModel {
   private readonly unknownIds = new Set<string>();
   /** Queries that the server does not show to this reader. */
   private readonly missingIds = new Set<string>();
-  private readonly gone = new Map<string, GoneQuery>();
-  private readonly askedGone = new Set<string>();
+  /** Of queries that are no longer listed, by query and version. */
+  private readonly gone = new Map<string, GoneQuery | "coming" | null>();
+  private readonly goneNames = new Map<string, string>();
   private atFrame = { t: 0, at: 0 };
   private chosen: ReadonlySet<string> | null = null;
 
@@ -193,7 +193,7 @@ export class LiveModel {
   }
 
   queryName(id: string): string {
-    return this.query(id)?.name ?? this.gone.get(id)?.name ?? t("Query {id}", { id });
+    return this.query(id)?.name ?? this.goneNames.get(id) ?? t("Query {id}", { id });
   }
 
   /**
@@ -201,18 +201,17 @@ export class LiveModel {
    * are requested, and `onCome` called when they have arrived.
    */
   goneQuery(row: Detection, onCome: () => void): GoneQuery | "coming" | null {
-    const known = this.gone.get(row.query);
-    if (known?.version === row.version) return known;
     const key = `${row.query} ${row.version}`;
-    if (this.askedGone.has(key)) return known ?? null;
-    this.askedGone.add(key);
-    void get(address(`detections/${row.id}/`, { feed: this.feed.name }), detectionDetail).then(
-      ({ query_name, sentence }) => {
-        this.gone.set(row.query, { version: row.version, name: query_name, sentence });
+    const known = this.gone.get(key);
+    if (known !== undefined) return known;
+    this.gone.set(key, "coming");
+    void get(address(`detections/${row.id}/`, { feed: this.feed.name }), detectionDetail)
+      .catch(() => null)
+      .then((found) => {
+        this.gone.set(key, found === null ? null : { name: found.query_name, sentence: found.sentence });
+        if (found !== null) this.goneNames.set(row.query, found.query_name);
         onCome();
-      },
-      () => onCome(),
-    );
+      });
     return "coming";
   }
 
@@ -242,7 +241,10 @@ export class LiveModel {
     this.noteNow(this.data.now);
     this.isDirty = true;
     this.noteUnknown(news.changed);
-    for (const id of news.queries) if (!this.missingIds.has(id)) this.unknownIds.add(id);
+    for (const id of news.queries) {
+      this.missingIds.delete(id);
+      this.unknownIds.add(id);
+    }
     if (news.isSnapshot) {
       this.fillIntervals();
       this.loading.snapshotCame(this.data.since);

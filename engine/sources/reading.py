@@ -324,7 +324,7 @@ class _Rows:
         if one.type is ColumnType.INT and pa.types.is_integer(column.type):
             return column.cast(pa.int64(), safe=False)
         empty = wrong | np.isnan(values)
-        return pa.array(np.where(empty, 0, values).astype(np.int64) if one.type is ColumnType.INT else values, mask=empty)
+        return pa.array(_whole(column, values, empty, self.reading.decimal) if one.type is ColumnType.INT else values, mask=empty)
 
     def _truth(self, one: Attribute, column: pa.Array) -> pa.Array:
         if pa.types.is_boolean(column.type):
@@ -366,12 +366,7 @@ def numbers_of(column: pa.Array, decimal: str = ".") -> tuple[npt.NDArray[np.flo
     if pa.types.is_floating(column.type) or pa.types.is_integer(column.type) or pa.types.is_decimal(column.type) or pa.types.is_null(column.type):
         values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         return values, np.zeros(len(values), np.bool_)
-    texts = pc.utf8_trim_whitespace(_as_text(column))
-    if decimal == ",":
-        # Points divide thousands, or are the decimal sign of a file that
-        # has both: 1.234,5 and 52.5.
-        grouped = pc.match_substring_regex(texts, r"^[+-]?[0-9]{1,3}(\.[0-9]{3})+(,[0-9]*)?$")
-        texts = pc.replace_substring(pc.if_else(pc.fill_null(grouped, False), pc.replace_substring(texts, ".", ""), texts), ",", ".")
+    texts = _number_texts(column, decimal)
     is_present = _bools(pc.not_equal(pc.fill_null(texts, ""), "")) & ~_bools(
         pc.is_in(pc.utf8_lower(texts), pa.array(["nan", "null", "na", "n/a", "none", "-"]))
     )
@@ -381,6 +376,28 @@ def numbers_of(column: pa.Array, decimal: str = ".") -> tuple[npt.NDArray[np.flo
     values[is_number] = texts.filter(pa.array(is_number)).cast(pa.float64()).to_numpy(zero_copy_only=False)
     values[np.isinf(values)] = np.nan
     return values, is_present & np.isnan(values)
+
+
+def _number_texts(column: pa.Array, decimal: str) -> pa.Array:
+    """As numbers are written with a decimal point and without marks between thousands."""
+    texts = pc.utf8_trim_whitespace(_as_text(column))
+    if decimal == ",":
+        # Points divide thousands, or are the decimal sign of a file that
+        # has both: 1.234,5 and 52.5.
+        grouped = pc.match_substring_regex(texts, r"^[+-]?[0-9]{1,3}(\.[0-9]{3})+(,[0-9]*)?$")
+        texts = pc.replace_substring(pc.if_else(pc.fill_null(grouped, False), pc.replace_substring(texts, ".", ""), texts), ",", ".")
+    return texts
+
+
+def _whole(column: pa.Array, values: npt.NDArray[np.float64], empty: Bools, decimal: str) -> npt.NDArray[np.int64]:
+    """The values as whole numbers; those that a double would round are read from their texts."""
+    whole = np.where(empty, 0, values).astype(np.int64)
+    large = ~empty & (np.abs(values) >= 2**53)
+    if large.any() and not pa.types.is_floating(column.type):
+        texts = pc.utf8_ltrim(_number_texts(column.filter(pa.array(large)), decimal), "+")
+        is_plain = _bools(pc.match_substring_regex(texts, r"^-?[0-9]+$"))
+        whole[np.flatnonzero(large)[is_plain]] = texts.filter(pa.array(is_plain)).cast(pa.int64()).to_numpy(zero_copy_only=False)
+    return whole
 
 
 def times_of(column: pa.Array, reading: Reading) -> tuple[npt.NDArray[np.int64], Bools]:

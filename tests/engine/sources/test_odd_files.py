@@ -54,6 +54,15 @@ def test_cells_and_headers_may_span_lines(tmp_path: Path) -> None:
     assert found["reading"]["delimiter"] == "," and len(rows) == 20 and not faults and rows[0]["note_long"] == 'one\n"two", 0'
 
 
+def test_long_ids_keep_all_their_digits(tmp_path: Path) -> None:
+    """A double has only 53 bits."""
+    cells = "a,{t},13,52,9007199254740993,+90071992547409{n:02},-9007199254740995,123456789012345678901\n"
+    found, rows, faults = looked(tmp_path / "a.csv", table(cells.strip(), head="id,time,lon,lat,serial,signed,negative,long"))
+    assert not faults and {one["name"]: one["type"] for one in found["reading"]["attributes"]}["long"] == "string"
+    assert {(row["serial"], row["negative"], row["long"]) for row in rows} == {(9007199254740993, -9007199254740995, "123456789012345678901")}
+    assert [row["signed"] for row in rows] == [9007199254740900 + n for n in range(20)]
+
+
 def test_the_sep_line_of_excel_sets_the_delimiter(tmp_path: Path) -> None:
     _, rows, faults = looked(tmp_path / "a.csv", "sep=;\r\n" + table("a;{t};13,5;52,5", head="id;time;lon;lat") + "b;never;1;2\n")
     assert len(rows) == 20 and rows[0]["x"] == 13.5 and faults[0][0] == 23

@@ -63,6 +63,25 @@ def test_long_ids_keep_all_their_digits(tmp_path: Path) -> None:
     assert [row["signed"] for row in rows] == [9007199254740900 + n for n in range(20)]
 
 
+def test_lines_that_hold_lists_of_objects_are_read_and_the_lists_become_json(tmp_path: Path) -> None:
+    """As in our own files of answers."""
+    records = [
+        {"id": "a", "time": f"2025-12-31 12:00:{n:02}", "others": ["a", "it's"], "evidence": [{"x": None, "name": "Größe"}], "mixed": bool(n) or "x"}
+        for n in range(20)
+    ]
+    _, rows, faults = looked(tmp_path / "a.jsonl", "\n\n".join(map(json.dumps, records)))
+    assert not faults and len(rows) == 20
+    assert rows[0]["others"] == '["a", "it\'s"]' and rows[0]["evidence"] == '[{"x": null, "name": "Größe"}]'
+    assert [row["mixed"] for row in rows[:2]] == ["x", "true"]
+
+
+def test_a_document_on_one_line_gives_the_records_of_its_list(tmp_path: Path) -> None:
+    records = [{"id": "a", "time": f"2025-12-31 12:00:{n:02}", "lat": 52, "lon": 13} for n in range(20)]
+    for end in ("", "\n", "\n\n"):
+        _, rows, faults = looked(tmp_path / "a.json", json.dumps({"count": 20, "data": records}) + end)
+        assert not faults and len(rows) == 20
+
+
 def test_the_sep_line_of_excel_sets_the_delimiter(tmp_path: Path) -> None:
     _, rows, faults = looked(tmp_path / "a.csv", "sep=;\r\n" + table("a;{t};13,5;52,5", head="id;time;lon;lat") + "b;never;1;2\n")
     assert len(rows) == 20 and rows[0]["x"] == 13.5 and faults[0][0] == 23

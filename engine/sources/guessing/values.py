@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.model.feed import ColumnType
-from engine.sources.reading import numbers_of
+from engine.sources.numbers import numbers_of
 
 TRIED_ROWS = 500
 """The number of values on which formats of times are tried."""

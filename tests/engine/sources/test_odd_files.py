@@ -17,7 +17,8 @@ import zstandard
 
 from engine.sources.formats import read_chunks
 from engine.sources.guessing.files import inspect
-from engine.sources.reading import numbers_of, read_rows, reading_of
+from engine.sources.numbers import numbers_of
+from engine.sources.reading import read_rows, reading_of
 
 NOON = datetime(2025, 12, 31, 12, tzinfo=UTC)
 T0 = int(NOON.timestamp() * 1000)

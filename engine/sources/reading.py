@@ -23,9 +23,9 @@ from engine.model.feed import CORE_TYPES, ColumnType, Crs, Feed, TimeUnit
 from engine.model.messages import Message, untranslated
 from engine.sources.files import JOINT
 from engine.sources.formats import FileFormat, Layout
-from engine.sources.places import FORMS, IN_ONE, NUMBERS, SCALED, WKB, WKT, is_bytes, places_in, texts_of
+from engine.sources.numbers import Bools, as_text, bools, numbers_of, valid, whole_of
+from engine.sources.places import FORMS, IN_ONE, NUMBERS, SCALED, WKB, WKT, places_in
 
-Bools = npt.NDArray[np.bool_]
 PLANE = "plane"
 """Instead of a coordinate reference system: places stay as they are, in a plane."""
 WGS84 = "EPSG:4326"
@@ -47,7 +47,6 @@ DATED = (
 _FORMAT = re.compile(r"[%A-Za-z0-9 :/.,\-+]{2,60}")
 _CRS = re.compile(r"EPSG:\d{4,6}")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
-_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?$"
 MOST_ATTRIBUTES = 100
 
 
@@ -206,7 +205,7 @@ class _Rows:
     def read(self) -> ReadRows:
         columns = {"entity": self._entity(), "t": self._time(), **self._place()}
         if self.reading.event:
-            columns["event"] = _as_text(self._column(self.reading.event))
+            columns["event"] = as_text(self._column(self.reading.event))
         for one in self.reading.attributes:
             columns[one.name] = self._attribute(one)
         shown = self.raw.select([name for name in self.reading.sources if name in self.raw.column_names])
@@ -227,7 +226,7 @@ class _Rows:
     def _entity(self) -> pa.Array:
         if not self.reading.entity:
             return pa.array([self.reading.thing], pa.string()).take(pa.array(np.zeros(self.count, np.int64)))
-        texts = [pc.utf8_trim_whitespace(_as_text(self._column(name))) for name in self.reading.entity]
+        texts = [pc.utf8_trim_whitespace(as_text(self._column(name))) for name in self.reading.entity]
         return texts[0] if len(texts) == 1 else pc.binary_join_element_wise(*texts, JOINT)
 
     def _time(self) -> pa.Array:
@@ -235,9 +234,9 @@ class _Rows:
             self.note(np.ones(self.count, np.bool_), Reason.MISSING_TIME, Message("no column has the time: choose one"))
         time_columns = [self._column(name) for name in self.reading.time] or [pa.nulls(self.count, pa.string())]
         column = time_columns[0] if len(time_columns) == 1 else joined_times(time_columns)
-        present = _valid(column)
+        present = valid(column)
         if present.any() and pa.types.is_string(column.type):
-            present &= _bools(pc.not_equal(column, ""))
+            present &= bools(pc.not_equal(column, ""))
         times, wrong = times_of(column, self.reading)
         named = " and ".join(map(repr, self.reading.time))
         self.note(
@@ -305,7 +304,7 @@ class _Rows:
     def _attribute(self, one: Attribute) -> pa.Array:
         column = self._column(one.source)
         if one.type is ColumnType.STRING:
-            return _as_text(column)
+            return as_text(column)
         if one.type is ColumnType.BOOL:
             return self._truth(one, column)
         values, wrong = numbers_of(column, self.reading.decimal)
@@ -324,15 +323,15 @@ class _Rows:
         if one.type is ColumnType.INT and pa.types.is_integer(column.type):
             return column.cast(pa.int64(), safe=False)
         empty = wrong | np.isnan(values)
-        return pa.array(np.where(empty, 0, values).astype(np.int64) if one.type is ColumnType.INT else values, mask=empty)
+        return pa.array(whole_of(column, values, empty, self.reading.decimal) if one.type is ColumnType.INT else values, mask=empty)
 
     def _truth(self, one: Attribute, column: pa.Array) -> pa.Array:
         if pa.types.is_boolean(column.type):
             return column
-        texts = pc.utf8_lower(pc.utf8_trim_whitespace(_as_text(column)))
-        yes = _bools(pc.is_in(texts, pa.array(["true", "1", "yes", "t", "y"])))
-        no = _bools(pc.is_in(texts, pa.array(["false", "0", "no", "f", "n"])))
-        wrong = _valid(texts) & ~yes & ~no
+        texts = pc.utf8_lower(pc.utf8_trim_whitespace(as_text(column)))
+        yes = bools(pc.is_in(texts, pa.array(["true", "1", "yes", "t", "y"])))
+        no = bools(pc.is_in(texts, pa.array(["false", "0", "no", "f", "n"])))
+        wrong = valid(texts) & ~yes & ~no
         self.note(
             wrong,
             Reason.WRONG_TYPE,
@@ -357,30 +356,8 @@ class _Noted(CheckedRows):
 def joined_times(parts: Sequence[pa.Array]) -> pa.Array:
     """Days and times of day as one text each: the midnight that a cell with a day alone has
     in a workbook is left out."""
-    days = pc.replace_substring_regex(_as_text(parts[0]), r"[T ]00:00:00(\.0+)?$", "")
-    return pc.binary_join_element_wise(days, *(_as_text(one) for one in parts[1:]), " ")
-
-
-def numbers_of(column: pa.Array, decimal: str = ".") -> tuple[npt.NDArray[np.float64], Bools]:
-    """(numbers, NaN without a value; where there is something else)."""
-    if pa.types.is_floating(column.type) or pa.types.is_integer(column.type) or pa.types.is_decimal(column.type) or pa.types.is_null(column.type):
-        values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-        return values, np.zeros(len(values), np.bool_)
-    texts = pc.utf8_trim_whitespace(_as_text(column))
-    if decimal == ",":
-        # Points divide thousands, or are the decimal sign of a file that
-        # has both: 1.234,5 and 52.5.
-        grouped = pc.match_substring_regex(texts, r"^[+-]?[0-9]{1,3}(\.[0-9]{3})+(,[0-9]*)?$")
-        texts = pc.replace_substring(pc.if_else(pc.fill_null(grouped, False), pc.replace_substring(texts, ".", ""), texts), ",", ".")
-    is_present = _bools(pc.not_equal(pc.fill_null(texts, ""), "")) & ~_bools(
-        pc.is_in(pc.utf8_lower(texts), pa.array(["nan", "null", "na", "n/a", "none", "-"]))
-    )
-    values = np.full(len(texts), np.nan)
-    is_number = _bools(pc.match_substring_regex(texts, _NUMBER))
-    # Not by pandas: its parser breaks the whole process at `11e999700000000000`.
-    values[is_number] = texts.filter(pa.array(is_number)).cast(pa.float64()).to_numpy(zero_copy_only=False)
-    values[np.isinf(values)] = np.nan
-    return values, is_present & np.isnan(values)
+    days = pc.replace_substring_regex(as_text(parts[0]), r"[T ]00:00:00(\.0+)?$", "")
+    return pc.binary_join_element_wise(days, *(as_text(one) for one in parts[1:]), " ")
 
 
 def times_of(column: pa.Array, reading: Reading) -> tuple[npt.NDArray[np.int64], Bools]:
@@ -392,7 +369,7 @@ def times_of(column: pa.Array, reading: Reading) -> tuple[npt.NDArray[np.int64],
         return _milliseconds(instants, reading.zone)
     if form == TICKS or form in EPOCHS:
         return _counted(column, form, reading.decimal)
-    texts = pc.utf8_trim_whitespace(_as_text(column)).to_pandas()
+    texts = pc.utf8_trim_whitespace(as_text(column)).to_pandas()
     try:
         if form == ISO:
             instants = pd.to_datetime(texts, format="ISO8601", errors="coerce", utc=bool(_offset_share(texts) > 0.5))
@@ -465,30 +442,3 @@ def _transformer(crs: str) -> Any:
         return pyproj.Transformer.from_crs(crs, WGS84, always_xy=True)
     except pyproj.exceptions.ProjError:
         return None
-
-
-def _as_text(column: pa.Array) -> pa.Array:
-    kind = column.type
-    if pa.types.is_string(kind):
-        return column
-    if is_bytes(kind):
-        return texts_of(column)
-    if pa.types.is_large_string(kind) or pa.types.is_null(kind):
-        return column.cast(pa.string())
-    if pa.types.is_floating(kind):
-        # An id that a library took for a number.
-        whole = pc.equal(pc.floor(column), column)
-        texts = column.cast(pa.string())
-        return pc.if_else(pc.fill_null(whole, False), pc.replace_substring_regex(texts, r"\.0$", ""), texts)
-    try:
-        return column.cast(pa.string())
-    except pa.ArrowException:
-        return pa.array([None if value is None else str(value) for value in column.to_pylist()], pa.string())
-
-
-def _valid(column: pa.Array) -> Bools:
-    return _bools(pc.is_valid(column))
-
-
-def _bools(array: Any) -> Bools:
-    return np.asarray(pc.fill_null(array, False).to_numpy(zero_copy_only=False), np.bool_)

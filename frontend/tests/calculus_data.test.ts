@@ -57,6 +57,19 @@ describe("names of a program", () => {
     expect(names.variables).toContain("Speed");
   });
 
+  it("finds names in quotes, which may have umlauts", () => {
+    const names = namesOf(
+      "initiatedAt('beschäftigt'(X)=true, T) :- happensAt('Tür auf'(X), T).\n" +
+        "spatial('nah bei'(A, B)=true, distance('Ort', 3)).\noutputEntity('beschäftigt'(_)=true).",
+    );
+    expect(names.defined.map(({ name, kind, args }) => [name, kind, args])).toEqual([
+      ["beschäftigt", "fluent", ["X"]],
+      ["nah bei", "fluent", ["A", "B"]],
+    ]);
+    expect(names.inputs.map(({ name }) => name)).toEqual(["Tür auf", "Ort"]);
+    expect(names.outputs).toEqual(["beschäftigt"]);
+  });
+
   it("reads initiates and terminates as an event and a fluent", () => {
     const names = namesOf("initiates(enter(V, A), inside(V, A)=true, T). happensAt(x(V), T) :- happensAt(end(inside(V, A)=true), T).");
     expect(names.defined.map(({ name }) => name)).toContain("inside");

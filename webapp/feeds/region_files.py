@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,10 @@ NOT_DEGREES = Message(
     "convert it to longitude and latitude (EPSG:4326), or put the .prj file into the archive of a Shapefile."
 )
 NAME_FIELDS = ("name", "Name", "NAME", "title", "id")
-_EPSG = re.compile(r"^(?:urn:ogc:def:crs:EPSG:[\d.]*:|EPSG:)(\d{4,6})$")
+_EPSG = re.compile(
+    r"(?:urn:(?:x-)?ogc:def:crs:EPSG:[\w.]*:|EPSG:|https?://www\.opengis\.net/(?:def/crs/EPSG/[\w.]+/|gml/srs/epsg\.xml#))(\d{4,6})", re.IGNORECASE
+)
+_LONGITUDE_LATITUDE = re.compile(r".*CRS:?84", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -130,9 +134,9 @@ def features_of(data: bytes, name_field: str | None, *, geographic: bool) -> lis
 
 
 def _features(data: bytes, name_field: str | None, geographic: bool) -> Iterator[Feature]:
-    kind = format_of(data)
+    kind, documents = format_of(data), [data]
     if kind == "zip":
-        kind, data = unpacked(data)
+        kind, documents = unpacked(data)
     if kind == "geojson":
         yield from _geojson(data, name_field, geographic)
         return
@@ -142,7 +146,8 @@ def _features(data: bytes, name_field: str | None, geographic: bool) -> Iterator
         "shp": partial(shapefiles.shapes_of, geographic=geographic),
         "gpkg": partial(geopackage.shapes_of, geographic=geographic),
     }
-    for row, (properties, geometry) in enumerate(readers[kind](data), start=1):
+    shapes = chain.from_iterable(map(readers[kind], documents))
+    for row, (properties, geometry) in enumerate(shapes, start=1):
         yield replace(_from_shape(row, _name(properties, name_field), geometry), tags=_tags(properties))
 
 
@@ -208,12 +213,22 @@ def _is_text(document: Any) -> bool:
 
 
 def _conversion_of(document: Mapping[str, Any]) -> Conversion:
-    """For the member `crs` of the first GeoJSON (2008), which programs still write."""
+    """For the member `crs` of the first GeoJSON (2008), which programs still write. Refuses one
+    that is not known: its numbers might look like degrees."""
     try:
-        found = _EPSG.search(document["crs"]["properties"]["name"])
+        properties = document["crs"]["properties"]
+        name = str(properties["name"] if "name" in properties else f"EPSG:{properties['code']}")
     except (KeyError, TypeError):
         return unchanged
-    return (found and from_epsg(int(found[1]))) or unchanged
+    if _LONGITUDE_LATITUDE.fullmatch(name):
+        return unchanged
+    found = _EPSG.fullmatch(name)
+    convert = from_epsg(int(found[1])) if found else None
+    if convert is None:
+        raise refuse(
+            "/file", Message("The coordinate reference system {name} is not known: use longitude and latitude (EPSG:4326).", name=name[:100])
+        )
+    return convert
 
 
 def _converted_by(convert: Conversion) -> Conversion:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -122,4 +123,6 @@ def column_from(values: list[Any]) -> pa.Array:
 
 
 def _text(value: Any) -> str:
-    return str(value).encode("utf-8", "backslashreplace").decode()
+    """Lists, objects and truth values as JSON."""
+    text = json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, list | dict | bool) else str(value)
+    return text.encode("utf-8", "backslashreplace").decode()

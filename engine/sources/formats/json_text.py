@@ -25,18 +25,37 @@ def read_json(stream: BinaryIO) -> Iterator[Chunk]:
     first = stream.readline(LINE_BYTES + 1)
     while first and not first.strip(b"\xef\xbb\xbf \t\r\n"):
         first = stream.readline(LINE_BYTES + 1)
-    if _is_record(first):
-        yield from chunks_of(_of_lines(chain([first], _lines(stream))))
+    head, lines = [first], _lines(stream)
+    record = _object_in(first)
+    if record is not None and _holds_records(record):
+        # A whole document, or one of several lines.
+        head += _through_next_text(lines)
+        record = _object_in(head[-1]) if len(head) > 1 else None
+    if record is not None:
+        yield from chunks_of(_of_lines(chain(head, lines)))
     else:
-        yield from chunks_of(_of_document(first + stream.read(DOCUMENT_BYTES - len(first) + 1)))
+        begin = b"".join(head)
+        yield from chunks_of(_of_document(begin + stream.read(max(DOCUMENT_BYTES - len(begin), 0) + 1)))
 
 
-def _is_record(line: bytes) -> bool:
+def _object_in(line: bytes) -> dict[str, Any] | None:
     try:
         value = json.loads(line.decode("utf-8-sig"))
     except (ValueError, RecursionError):
-        return False
-    return isinstance(value, dict) and not any(isinstance(member, list) and member and isinstance(member[0], dict) for member in value.values())
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _holds_records(value: dict[str, Any]) -> bool:
+    return any(isinstance(member, list) and member and isinstance(member[0], dict) for member in value.values())
+
+
+def _through_next_text(lines: Iterator[bytes]) -> Iterator[bytes]:
+    """The lines up to the next that is not blank."""
+    for line in lines:
+        yield line
+        if line.strip():
+            return
 
 
 def _lines(stream: BinaryIO) -> Iterator[bytes]:

@@ -13,8 +13,9 @@ import pyarrow.compute as pc
 from engine.model.faults import Refused
 from engine.sources.guessing.names import LONGITUDE_FIRST, PLACE, ZONE, named_column, plain
 from engine.sources.guessing.values import TRIED_ROWS
+from engine.sources.numbers import numbers_of
 from engine.sources.places import IN_ONE, LAT_LON, LON_LAT, NUMBERS, SCALED, form_of, is_angular, places_in, srid_of
-from engine.sources.reading import PLANE, UTM, WGS84, Reading, numbers_of, reading_of
+from engine.sources.reading import PLANE, UTM, WGS84, Reading, reading_of
 
 WEB_MERCATOR, BRITISH_GRID = "EPSG:3857", "EPSG:27700"
 

@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 
 from engine.sources.guessing.names import CLOCK, DAY, WHEN, WHO, named_column, plain
 from engine.sources.guessing.values import TRIED_ROWS, is_text
-from engine.sources.reading import DATED, ISO, Reading, joined_times, numbers_of, times_of
+from engine.sources.numbers import numbers_of
+from engine.sources.reading import DATED, ISO, Reading, joined_times, times_of
 
 EPOCH_BOUNDS = (("epoch_s", 1e8, 1e10), ("epoch_ms", 1e11, 1e13), ("epoch_us", 1e14, 1e16), ("epoch_ns", 1e17, 1e19))
 """Numbers between 1973 and 2286 in each unit."""

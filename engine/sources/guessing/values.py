@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.model.feed import ColumnType
-from engine.sources.reading import numbers_of
+from engine.sources.numbers import numbers_of
 
 TRIED_ROWS = 500
 """The number of values on which formats of times are tried."""
@@ -61,11 +61,10 @@ def type_of(column: pa.Array, decimal: str) -> ColumnType:
         return ColumnType.STRING
     # Later rows may have decimals where the first have none: only what was written
     # as a whole number is one.
-    return (
-        ColumnType.INT
-        if not pa.types.is_floating(column.type) and np.all(finite == np.floor(finite)) and _without_point(column)
-        else ColumnType.FLOAT
-    )
+    if pa.types.is_floating(column.type) or not np.all(finite == np.floor(finite)) or not _without_point(column):
+        return ColumnType.FLOAT
+    # Longer ones are ids.
+    return ColumnType.INT if np.all(np.abs(finite) < 2**63) else ColumnType.STRING
 
 
 def _without_point(column: pa.Array) -> bool:

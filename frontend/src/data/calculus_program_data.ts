@@ -140,18 +140,18 @@ export function namesOf(text: string): Names {
         put(token.text === "spatial" ? defined : used, pattern);
         if (token.text === "buildFromPoints" || token.text === "points") points.add(pattern.name);
       }
-    } else if (opens && isHead && token.text === "outputEntity" && all[i + 2]?.kind === "name") {
-      outputs.add(all[i + 2]!.text);
+    } else if (opens && isHead && token.text === "outputEntity" && isName(all[i + 2])) {
+      outputs.add(unquoted(all[i + 2]!.text));
     } else if (
       opens &&
       SPATIAL.includes(token.text) &&
-      all[i + 2]?.kind === "name" &&
+      isName(all[i + 2]) &&
       all[i + 3]?.text === "," &&
       isWithinSpatial(all, i)
     ) {
-      put(used, { name: all[i + 2]!.text, kind: "event", args: [] });
+      put(used, { name: unquoted(all[i + 2]!.text), kind: "event", args: [] });
       const region = all[i + 4];
-      if (token.text === "inside" && (region?.kind === "name" || region?.kind === "quoted")) regions.add(unquoted(region.text));
+      if (token.text === "inside" && region !== undefined && isName(region)) regions.add(unquoted(region.text));
     }
     if (token.kind === "end") isHead = true;
     else if (isHead && (token.text === ":-" || depthCloses(all, i))) isHead = false;
@@ -207,7 +207,7 @@ function put(into: Map<string, Used>, one: Used): void {
 /** `name(args)` or `name(args)=value` at a token, or the fluent inside start(...) and end(...). */
 function patternAt(all: readonly Token[], at: number, kind: "event" | "fluent"): Used | null {
   const token = all[at];
-  if (token?.kind !== "name") return null;
+  if (token === undefined || !isName(token)) return null;
   if (kind === "event" && (token.text === "start" || token.text === "end") && all[at + 1]?.text === "(")
     return patternAt(all, at + 2, "fluent");
   const args: string[] = [];
@@ -225,7 +225,7 @@ function patternAt(all: readonly Token[], at: number, kind: "event" | "fluent"):
       from = end + 1;
     }
   }
-  return { name: token.text, kind, args };
+  return { name: unquoted(token.text), kind, args };
 }
 
 /** The index of the comma or bracket that ends the argument beginning at `from`. */
@@ -238,6 +238,10 @@ function argumentEnd(all: readonly Token[], from: number): number {
     else if (kind === "close") depth -= 1;
   }
   return all.length;
+}
+
+function isName(token: Token | undefined): boolean {
+  return token?.kind === "name" || token?.kind === "quoted";
 }
 
 function unquoted(text: string): string {

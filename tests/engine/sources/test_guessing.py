@@ -18,7 +18,8 @@ from engine.model.faults import Refused
 from engine.sources.files import UnreadableFile
 from engine.sources.formats import FileFormat, Layout, read_chunks
 from engine.sources.guessing.files import inspect
-from engine.sources.reading import DATED, ISO, Reading, numbers_of, read_rows, reading_of, times_of
+from engine.sources.numbers import numbers_of
+from engine.sources.reading import DATED, ISO, Reading, read_rows, reading_of, times_of
 
 T0 = 1_767_348_000_000
 """2026-01-02T10:00:00Z"""

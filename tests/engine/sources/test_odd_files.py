@@ -17,7 +17,8 @@ import zstandard
 
 from engine.sources.formats import read_chunks
 from engine.sources.guessing.files import inspect
-from engine.sources.reading import numbers_of, read_rows, reading_of
+from engine.sources.numbers import numbers_of
+from engine.sources.reading import read_rows, reading_of
 
 NOON = datetime(2025, 12, 31, 12, tzinfo=UTC)
 T0 = int(NOON.timestamp() * 1000)
@@ -52,6 +53,34 @@ def test_an_unclosed_quote_loses_one_line(tmp_path: Path) -> None:
 def test_cells_and_headers_may_span_lines(tmp_path: Path) -> None:
     found, rows, faults = looked(tmp_path / "a.csv", table('a,{t},13,52,"one\n""two"", {n}"', head='id,time,lon,lat,"note\n(long)"'))
     assert found["reading"]["delimiter"] == "," and len(rows) == 20 and not faults and rows[0]["note_long"] == 'one\n"two", 0'
+
+
+def test_long_ids_keep_all_their_digits(tmp_path: Path) -> None:
+    """A double has only 53 bits."""
+    cells = "a,{t},13,52,9007199254740993,+90071992547409{n:02},-9007199254740995,123456789012345678901\n"
+    found, rows, faults = looked(tmp_path / "a.csv", table(cells.strip(), head="id,time,lon,lat,serial,signed,negative,long"))
+    assert not faults and {one["name"]: one["type"] for one in found["reading"]["attributes"]}["long"] == "string"
+    assert {(row["serial"], row["negative"], row["long"]) for row in rows} == {(9007199254740993, -9007199254740995, "123456789012345678901")}
+    assert [row["signed"] for row in rows] == [9007199254740900 + n for n in range(20)]
+
+
+def test_lines_that_hold_lists_of_objects_are_read_and_the_lists_become_json(tmp_path: Path) -> None:
+    """As in our own files of answers."""
+    records = [
+        {"id": "a", "time": f"2025-12-31 12:00:{n:02}", "others": ["a", "it's"], "evidence": [{"x": None, "name": "Größe"}], "mixed": bool(n) or "x"}
+        for n in range(20)
+    ]
+    _, rows, faults = looked(tmp_path / "a.jsonl", "\n\n".join(map(json.dumps, records)))
+    assert not faults and len(rows) == 20
+    assert rows[0]["others"] == '["a", "it\'s"]' and rows[0]["evidence"] == '[{"x": null, "name": "Größe"}]'
+    assert [row["mixed"] for row in rows[:2]] == ["x", "true"]
+
+
+def test_a_document_on_one_line_gives_the_records_of_its_list(tmp_path: Path) -> None:
+    records = [{"id": "a", "time": f"2025-12-31 12:00:{n:02}", "lat": 52, "lon": 13} for n in range(20)]
+    for end in ("", "\n", "\n\n"):
+        _, rows, faults = looked(tmp_path / "a.json", json.dumps({"count": 20, "data": records}) + end)
+        assert not faults and len(rows) == 20
 
 
 def test_the_sep_line_of_excel_sets_the_delimiter(tmp_path: Path) -> None:

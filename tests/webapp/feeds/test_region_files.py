@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import struct
 import time
@@ -12,6 +13,7 @@ from typing import Any
 
 import pyproj
 import pytest
+import shapefile
 import shapely
 from django.core.files.uploadedfile import SimpleUploadedFile
 from rest_framework.test import APIClient
@@ -100,6 +102,55 @@ def test_a_region_with_many_vertices_survives_a_table(sent: Callable[..., Any]) 
     assert sent(f'name,wkt\ncircle,"{circle.wkt}"\n'.encode()).status_code == 200
 
 
+def a_named_shapefile(encoding: str, stated: bytes | None, driver: int = 0) -> bytes:
+    parts = {name: io.BytesIO() for name in ("shp", "shx", "dbf")}
+    with shapefile.Writer(encoding=encoding, **parts) as writer:
+        writer.field("NAME", "C", 9 if encoding == "utf-8" else 50)
+        for name in ("Größe", "Bücherei", "Bücherhaus ü"):
+            writer.poly([SQUARE["coordinates"][0]])
+            writer.record(name)
+    files = {f"x.{kind}": part.getvalue() for kind, part in parts.items()}
+    files["x.dbf"] = files["x.dbf"][:29] + bytes([driver]) + files["x.dbf"][30:]
+    return zipped(files if stated is None else {**files, "x.cpg": stated})
+
+
+@pytest.mark.parametrize(
+    ("encoding", "stated", "driver"),
+    [
+        ("utf-8", None, 0),
+        ("utf-8", b"UTF-8\r\n", 0),
+        ("cp1252", None, 0x57),
+        ("cp1252", None, 0),
+        ("cp850", None, 2),
+        ("cp1252", b"ANSI 1252", 0),
+        ("cp1252", b"ISO 88591", 0),
+        ("cp1252", b"88591", 0),
+        ("cp850", b"OEM 850", 0),
+        ("cp1252", b"somehow", 0x57),
+    ],
+)
+def test_umlauts_of_a_shapefile_survive_without_or_with_an_odd_statement_of_its_encoding(
+    encoding: str, stated: bytes | None, driver: int, sent: Callable[..., Any]
+) -> None:
+    names = [made["name"] for made in sent(a_named_shapefile(encoding, stated, driver)).json()["created"]]
+    assert names[:2] == ["Größe", "Bücherei"], names
+
+
+def test_surfaces_in_space_are_the_fault_of_their_row(sent: Callable[..., Any]) -> None:
+    parts = {name: io.BytesIO() for name in ("shp", "shx", "dbf")}
+    with shapefile.Writer(**parts) as writer:
+        writer.field("NAME", "C")
+        writer.multipatch([[[0, 0, 0], [0, 1, 0], [1, 1, 3], [0, 0, 0]]], partTypes=[2])
+        writer.record("roof")
+    (refused,) = sent(zipped({f"x.{kind}": part.getvalue() for kind, part in parts.items()})).json()["refused"]
+    assert "MULTIPATCH is not a region" in str(refused["faults"])
+
+
+def test_all_kml_documents_of_an_archive_are_read(sent: Callable[..., Any]) -> None:
+    archive = zipped({"__MACOSX/._a.kml": b"Mac", "a.kml": KML, "b.kml": KML.replace(b">pier<", b">quay<")})
+    assert [made["name"] for made in sent(archive).json()["created"]] == ["pier", "quay"]
+
+
 # -- coordinates ---------------------------------------------------------------------------------
 
 
@@ -150,6 +201,25 @@ def test_metres_of_an_unknown_system_are_refused_with_the_remedy(definition: byt
     parts = a_shapefile(CORNERS) if definition is None else {**a_shapefile(CORNERS), "areas/piers.prj": definition}
     answer = sent_to_sea(zipped(parts))
     assert "EPSG:4326" in str(answer.json()["refused"][0]["faults"]), answer.content
+
+
+def a_box_of(crs: Any, size: int = 80) -> bytes:
+    ring = [[0, 0], [size, 0], [size, size], [0, size], [0, 0]]
+    geometry = {"type": "Polygon", "coordinates": [ring]}
+    return json.dumps({"type": "FeatureCollection", "crs": crs, "features": [{"type": "Feature", "geometry": geometry}]}).encode()
+
+
+@pytest.mark.parametrize("name", ["epsg:3857", "http://www.opengis.net/def/crs/EPSG/0/3857", "urn:x-ogc:def:crs:EPSG:9.8:3857"])
+def test_metres_that_look_like_degrees_become_degrees_however_their_system_is_written(name: str, sent_to_sea: Callable[[bytes], Any]) -> None:
+    answer = sent_to_sea(a_box_of({"type": "name", "properties": {"name": name}}))
+    assert answer.json()["created"][0]["bbox"][2] < 0.001, answer.content
+
+
+def test_a_system_that_is_not_known_is_refused_and_degrees_are_not(sent_to_sea: Callable[[bytes], Any]) -> None:
+    assert "ESRI:102100" in message(sent_to_sea(a_box_of({"type": "name", "properties": {"name": "ESRI:102100"}})))
+    names = [{"type": "name", "properties": {"name": name}} for name in ("urn:ogc:def:crs:OGC:1.3:CRS84", "EPSG:4326")]
+    for crs in (None, *names):
+        assert sent_to_sea(a_box_of(crs)).json()["created"][0]["bbox"][2] == 80
 
 
 # -- refused files ------------------------------------------------------------------------------

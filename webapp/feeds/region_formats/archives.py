@@ -18,17 +18,17 @@ ARCHIVE_RATIO = 200
 """The maximum compression ratio of a file of an archive."""
 
 
-def unpacked(data: bytes) -> tuple[str, bytes]:
-    """An archive's one content: the KML of a KMZ, or `shp` for the archive itself
+def unpacked(data: bytes) -> tuple[str, list[bytes]]:
+    """An archive's content: the KML documents of a KMZ, or `shp` with the archive itself
     when it holds a Shapefile."""
     with open_archive(data) as archive:
-        names = [entry.filename for entry in archive.infolist()]
-        if any(suffix(name) == ".shp" for name in names):
-            return "shp", data
-        documents = [entry for entry in archive.infolist() if suffix(entry.filename) == ".kml"]
+        entries = [entry for entry in archive.infolist() if not entry.filename.lower().startswith("__macosx/")]
+        if any(suffix(entry.filename) == ".shp" for entry in entries):
+            return "shp", [data]
+        documents = [read_entry(archive, entry) for entry in entries if suffix(entry.filename) == ".kml"]
         if not documents:
             raise refuse("/file", Message("The archive holds neither a KML document (KMZ) nor a Shapefile."))
-        return "xml", read_entry(archive, documents[0])
+        return "xml", documents
 
 
 def open_archive(data: bytes) -> zipfile.ZipFile:

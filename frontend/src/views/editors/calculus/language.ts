@@ -144,8 +144,8 @@ function options(text: string, before: string, { regions, inputs }: KnownNames):
   const called = [...names.defined, ...names.inputs].map((one): Completion => {
     const args = one.args.map((arg) => `\${${/^[A-Z]/.test(arg) ? arg : "V"}}`).join(", ");
     const value = one.kind === "fluent" ? "=true" : "";
-    return snippetCompletion(`${one.name}${args === "" ? "" : `(${args})`}${value}`, {
-      label: one.name,
+    return snippetCompletion(`${quoted(one.name)}${args === "" ? "" : `(${args})`}${value}`, {
+      label: quoted(one.name),
       type: one.kind === "fluent" ? "property" : "event",
       detail: one.kind,
       boost: 3,

@@ -81,8 +81,8 @@ class Exported:
 
 def write_features(regions: Sequence[Exported], kind: str, *, geographic: bool) -> bytes:
     """A file of the regions in one of MEDIA's formats. A circle is a polygon in each, with the
-    circle itself in the attribute `circle`, which the import reads; GeoJSON has it as an object, the
-    others as its text.
+    circle itself in the attribute `circle`, which the import reads: an object in GeoJSON, its text
+    in the others.
 
     Raises Refused for an unknown format, and for KML of a plane that is not the earth.
     """

@@ -288,7 +288,8 @@ def _tags(properties: Properties) -> list[str]:
 
 
 def _circle(properties: Properties) -> dict[str, Any] | None:
-    """The circle that a polygon of our own export stands for; other attributes of this name are no circles."""
+    """The circle that a polygon of our own export stands for; other attributes of this name are
+    no circles."""
     text = properties.get("circle")
     if not isinstance(text, str) or not text.startswith("{") or len(text) > CIRCLE_TEXT:
         return None

@@ -20,7 +20,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("length", [1, 30, 63, 200])
 def test_a_socket_can_be_made_and_is_removed_at_the_next_start(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    with tempfile.TemporaryDirectory(dir="/tmp") as short:  # noqa: S108  pytest's own folders have long paths.
+    with tempfile.TemporaryDirectory(dir="/tmp") as short:  # pytest's own folders have long paths
         monkeypatch.setattr(tempfile, "tempdir", short)
         folder = Path(short) / ("j" * length)
         found = Path(local_cluster(2, folder)[1][KEY])

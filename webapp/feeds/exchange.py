@@ -126,9 +126,19 @@ def _to_csv(regions: Sequence[Exported], geographic: bool) -> bytes:
     writer = csv.writer(text)
     writer.writerow(["name", "tags", "circle", "wkt"])
     for region in regions:
-        shape = polygon_of(region.document, geographic=geographic)
-        writer.writerow([harmless(region.name), harmless(",".join(region.tags)), _circle_text(region), shapely.to_wkt(shape, rounding_precision=-1)])
+        shape = _well_known_text(polygon_of(region.document, geographic=geographic))
+        writer.writerow([harmless(region.name), harmless(",".join(region.tags)), _circle_text(region), shape])
     return text.getvalue().encode()
+
+
+def _well_known_text(shape: Any) -> str:
+    """With all digits: GEOS writes no more than 16."""
+    parts = shape.geoms if shape.geom_type == "MultiPolygon" else [shape]
+    polygons = []
+    for part in parts:
+        rings = [", ".join(f"{x!r} {y!r}" for x, y in ring.coords) for ring in (part.exterior, *part.interiors)]
+        polygons.append(f"({', '.join(f'({ring})' for ring in rings)})")
+    return f"MULTIPOLYGON ({', '.join(polygons)})" if shape.geom_type == "MultiPolygon" else f"POLYGON {polygons[0]}"
 
 
 def _circle_text(region: Exported) -> str:

@@ -199,7 +199,7 @@ def test_an_account_is_switched_off_and_on_and_an_administrator_stays(people: Si
 
 
 def test_a_transfer_holds_feeds_before_the_things_in_them(people: SimpleNamespace, feed: Feed, region: Region) -> None:
-    first = feed_create(owner=people.operator, name="a-port", title="", crs="planar", team=people.harbour)
+    first = feed_create(owner=people.operator, name="a-port", title="Port", crs="planar", team=people.harbour)
     for of in (feed, first):
         region_create(owner=people.owner, feed=of, name="b", geometry=SQUARE, team=people.harbour)
     Feed.objects.filter(pk=feed.pk).update(owner=people.operator)

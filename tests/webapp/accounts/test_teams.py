@@ -209,7 +209,7 @@ def test_a_transfer_holds_feeds_before_the_things_in_them(people: SimpleNamespac
     lines = [query["sql"] for query in asked]
     (held,) = [at for at, line in enumerate(lines) if "FOR NO KEY UPDATE" in line]
     changed = [at for at, line in enumerate(lines) if line.startswith("UPDATE")]
-    assert 'FROM "feeds_feed"' in lines[held] and 'ORDER BY "feeds_feed"."id"' in lines[held] and held < min(changed)
+    assert 'FROM "feeds_feed"' in lines[held] and " ORDER BY 1 ASC FOR" in lines[held] and held < min(changed)
     with CaptureQueriesContext(connection) as asked:
         assert ownership_transfer(owner=people.operator, new_owner=people.admin, team=None) == {"feed": 2}
     assert len([query for query in asked if "FOR NO KEY UPDATE" in query["sql"]]) == 1

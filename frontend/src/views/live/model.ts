@@ -332,7 +332,9 @@ export class LiveModel {
     const [key, named] = shown.length <= hidden.length ? ["query", shown] : ["without", hidden];
     if (named.length > MOST_IN_ADDRESS)
       throw new Error(
-        t("A file can name at most {most} queries, shown or hidden ones: show fewer, or hide fewer.", { most: formatNumber(MOST_IN_ADDRESS) }),
+        t("A file can name at most {most} queries, shown or hidden ones: show fewer, or hide fewer.", {
+          most: formatNumber(MOST_IN_ADDRESS),
+        }),
       );
     const search = new URLSearchParams({
       feed: this.feed.name,

@@ -7,11 +7,13 @@ head row in the database.
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 import secrets
 import shutil
 import sys
+import tempfile
 import uuid
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -39,6 +41,9 @@ EXECUTOR_OPTIONS = [*JVM_OPTIONS, "-XX:TieredStopAtLevel=1"]
 6.3 s of processor time a million rows in the first three million rows and 0.44 s in the next; with
 the first compiler alone 1.3 s and 0.29 s."""
 PROJECT = Path(__file__).resolve().parents[2]
+SOCKET_PATH_BYTES = 103
+"""The longest path of a Unix socket: 107 bytes on Linux, 103 on macOS."""
+SOCKET_NAME_BYTES = len("/.01234567-89ab-cdef-0123-456789abcdef.sock")
 FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
 
@@ -113,10 +118,26 @@ def local_cluster(executors: int, folder: Path, *, memory_mb: int = 512) -> tupl
     for their other files."""
     os.environ.update(SPARK_WORKER_DIR=str(folder))
     extra = {
+        **sockets_in(folder),
         "spark.authenticate.secret": secrets.token_hex(16),
         "spark.executor.memory": f"{memory_mb}m",
     }
     return f"local-cluster[{executors},1,{memory_mb + 512}]", extra
+
+
+def sockets_in(folder: Path) -> dict[str, str]:
+    """Settings of a session on this machine whose sockets between JVMs and Python are below
+    `folder`, or in the folder for temporary files if their paths would be too long there.
+
+    Spark's default is the folder for temporary files itself, where the sockets of killed processes
+    stay. Here the next session clears them.
+    """
+    place = folder.absolute() / "sockets"
+    if len(os.fsencode(place)) + SOCKET_NAME_BYTES > SOCKET_PATH_BYTES:
+        place = Path(tempfile.gettempdir()) / f"vedette-sockets-{hashlib.sha256(os.fsencode(place)).hexdigest()[:16]}"
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True, mode=0o700)
+    return {"spark.python.unix.domain.socket.dir": str(place)}
 
 
 def session(name: str, *, cores: int, master: str | None = None, memory: str = "1g", extra: Mapping[str, str] | None = None) -> SparkSession:

@@ -174,6 +174,30 @@ describe("the specification of the version that gave an answer", () => {
   });
 });
 
+describe("a file of answers", () => {
+  const addressOf = async (queries: number, isHidden: (at: number) => boolean): Promise<URLSearchParams> => {
+    const { model } = await loaded({});
+    const first = model.queries[0]!;
+    model.queries.splice(0, 1, ...Array.from({ length: queries }, (_, i) => ({ ...first, id: String(i) })));
+    model.state.hidden = [...model.queries.map(({ id }) => id).filter((_, i) => isHidden(i)), "9999"];
+    return new URLSearchParams(model.answersFile("csv", [0, 9]).split("?")[1]);
+  };
+
+  it("names the queries that are shown or those that are hidden, whichever are fewer", async () => {
+    const few = await addressOf(2_000, (i) => i > 1);
+    expect([few.getAll("query"), few.getAll("without")]).toEqual([["0", "1"], []]);
+    const most = await addressOf(2_000, (i) => i < 2);
+    expect([most.getAll("query"), most.getAll("without")]).toEqual([[], ["0", "1"]]);
+    const all = await addressOf(2_000, () => false);
+    expect([all.getAll("query"), all.getAll("without")]).toEqual([[], []]);
+  });
+
+  it("is refused with the reason if no address has room for it, or nothing is shown", async () => {
+    await expect(addressOf(3_000, (i) => i % 2 === 0)).rejects.toThrow("1,000");
+    await expect(addressOf(3, () => true)).rejects.toThrow("All queries are hidden");
+  });
+});
+
 describe("a recording that has ended", () => {
   const factorOf = (change: Record<string, unknown>, wall: number, state = noChoice("yard")): number => {
     const data = emptyLiveData("yard");

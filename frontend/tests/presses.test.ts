@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { oneAtATime } from "../src/lib/presses";
+import { onceAtATime, oneAtATime } from "../src/lib/presses";
 
 /** A button as far as presses need it. */
 function press() {
@@ -49,6 +49,40 @@ describe("presses of a button", () => {
     await failed.catch(() => undefined);
     await new Promise((resolve) => setTimeout(resolve));
     pressed(event);
+    expect(count).toBe(2);
+  });
+});
+
+describe("presses of a key", () => {
+  it("are ignored while the same work goes on; other work is done meanwhile", async () => {
+    const once = onceAtATime();
+    const begun: string[] = [];
+    const done: (() => void)[] = [];
+    const work = (what: string) =>
+      once(what, () => {
+        begun.push(what);
+        return new Promise<void>((resolve) => done.push(resolve));
+      });
+    const first = work("resolve 1");
+    await work("resolve 1");
+    void work("resolve 2");
+    expect(begun).toEqual(["resolve 1", "resolve 2"]);
+    done[0]!();
+    await first;
+    void work("resolve 1");
+    expect(begun.length).toBe(3);
+  });
+
+  it("count again after work that failed", async () => {
+    const once = onceAtATime();
+    let count = 0;
+    const work = () =>
+      once("resolve", () => {
+        count += 1;
+        return Promise.reject(new Error("away"));
+      }).catch(() => undefined);
+    await work();
+    await work();
     expect(count).toBe(2);
   });
 });

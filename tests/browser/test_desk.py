@@ -178,6 +178,42 @@ def test_by_keyboard_nothing_is_sent_twice_and_the_focus_is_not_lost(site: Site)
     assert site.faults == []
 
 
+def test_keys_pressed_twice_are_one_decision_and_the_next_alert_need_not_wait(site: Site) -> None:
+    page = opened(site, 3)
+    page.keyboard.press("j")
+    what_happened(page, "walker 2: entered")
+    page.locator(".alert-state", has_text="Seen").wait_for()
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(urlsplit(request.url).path) if request.url.endswith("/resolve") else None)
+    with slow_network(page):
+        for key in "rrjr":
+            page.keyboard.press(key)
+        page.locator(".alert-state", has_text="Resolved").wait_for()
+    newest = list(Alert.objects.order_by("-pk").values_list("pk", flat=True)[:2])
+    assert sent == [f"/api/v1/alerts/{pk}/resolve" for pk in newest]
+
+
+def test_a_dialog_begins_at_its_first_field_or_at_what_does_no_harm(site: Site) -> None:
+    page = opened(site, 1)
+    page.keyboard.press("?")
+    page.get_by_role("dialog", name="Keys").wait_for()
+    assert page.evaluate("document.activeElement.closest('.dialog-foot') !== null") and page.evaluate(FOCUSED) == "Close"
+    page.keyboard.press("Escape")
+    page.keyboard.press("j")
+    what_happened(page, "walker 0: entered")
+    page.get_by_role("button", name="Mute…").press("Enter")
+    dialog = page.get_by_role("dialog", name="Mute")
+    dialog.wait_for()
+    assert dialog.locator("select").first.evaluate("field => field === document.activeElement")
+    dialog.get_by_label("Reason").last.fill("Works on the quay")
+    page.keyboard.press("Escape")
+    page.get_by_role("dialog", name="Close without saving?").wait_for()
+    assert page.evaluate(FOCUSED) == "Cancel"
+    page.keyboard.press("Enter")
+    assert dialog.get_by_label("Reason").last.input_value() == "Works on the quay"
+    assert site.faults == []
+
+
 def press_twice(page: Page, button: Locator) -> None:
     button.press("Enter")
     page.keyboard.press("Enter")

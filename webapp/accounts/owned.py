@@ -39,7 +39,7 @@ class PersonField(serializers.ModelSerializer[User]):
 
 
 class TeamField(ByKey):
-    """Written as the team's id, read as `{"id", "name"}`."""
+    """Read as `{"id", "name"}`, written as the team's id or as it is read."""
 
     def __init__(self, **options: Any) -> None:
         if not options.get("read_only"):
@@ -48,6 +48,14 @@ class TeamField(ByKey):
 
     def use_pk_only_optimization(self) -> bool:
         return False
+
+    def to_internal_value(self, data: Any) -> Any:
+        """The team. The name next to an id is not looked at: a team may be renamed."""
+        if isinstance(data, dict):
+            if not {"id"} <= data.keys() <= {"id", "name"}:
+                raise serializers.ValidationError(Message("A team's id, or an object with its id and name."))
+            data = data["id"]
+        return super().to_internal_value(data)
 
     def to_representation(self, value: Any) -> Any:
         return {"id": value.pk, "name": value.name}
@@ -59,7 +67,8 @@ class TeamFieldSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyp
     target_class = TeamField
 
     def map_serializer_field(self, auto_schema: AutoSchema, direction: str) -> dict[str, Any]:
-        return {"type": "integer"} if direction == "request" else schema_of(TeamName)
+        shown = schema_of(TeamName)
+        return {"oneOf": [{"type": "integer"}, shown]} if direction == "request" else shown
 
 
 class OwnedSerializer(KnownKeys, serializers.ModelSerializer[Any]):

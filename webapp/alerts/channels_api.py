@@ -29,6 +29,8 @@ from webapp.config.related import ByKey
 from webapp.config.wording import TranslatedField, translated
 from webapp.queries.models import Query
 
+HIDDEN = "***"
+
 
 class ChannelSerializer(OwnedSerializer):
     """A channel without its secret."""
@@ -64,6 +66,8 @@ class ChannelSerializer(OwnedSerializer):
             del attributes["url"]
         stored = {} if self.instance is None else {name: getattr(self.instance, name) for name in ("kind", "url", "recipient")}
         settings = {"kind": ChannelKind.WEBHOOK.value, **stored, **attributes}
+        if HIDDEN in attributes.get("url", "") and Channel(kind=settings["kind"], url=attributes["url"]).shown_url == attributes["url"]:
+            raise serializers.ValidationError({"url": Message("The secret part of the address is missing: *** stands for it where it is shown.")})
         if self.instance is not None and settings["kind"] != stored["kind"]:
             raise serializers.ValidationError({"kind": Message("The kind cannot be changed: create another channel.")})
         if settings["kind"] == ChannelKind.PUSH and (attributes.get("team") or attributes.get("public")):

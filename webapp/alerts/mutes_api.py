@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.db.models import QuerySet
+from django.http import QueryDict
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -19,9 +20,13 @@ from webapp.feeds.models import Region
 from webapp.feeds.of_feed import FeedNameField
 from webapp.queries.models import Query
 
+WINDOW = {"starts_at": "window_from", "until": "window_until"}
+"""By the key of the body, the key that it is read with."""
+
 
 class MuteSerializer(OwnedSerializer):
-    """Mutes: which alerts are not delivered, from when until when, by whom and why."""
+    """Mutes: which alerts are not delivered, from when until when, by whom and why. Without
+    `starts_at` and `until` a new one has the window that it is read with, if it is sent."""
 
     feed = FeedNameField()
     query = ByKey(queryset=Query.objects.none(), required=False, allow_null=True)
@@ -46,6 +51,12 @@ class MuteSerializer(OwnedSerializer):
             fields["query"].queryset = Query.objects.editable_by(request.user).filter(deleted_at=None)
             fields["region"].queryset = Region.objects.visible_to(request.user)
         return fields
+
+    def to_internal_value(self, data: Any) -> Any:
+        """The checked values. What was read would otherwise be muted for good."""
+        if isinstance(data, dict) and not isinstance(data, QueryDict):
+            data = {**{name: data[read] for name, read in WINDOW.items() if read in data}, **data}
+        return super().to_internal_value(data)
 
 
 class MuteView(OwnedView):

@@ -115,6 +115,7 @@ class RemovedQueries(TypedDict):
 FILTERS = [
     OpenApiParameter("feed", OpenApiTypes.STR, description="Name of a feed; this or query is required."),
     OpenApiParameter("query", OpenApiTypes.INT64, many=True),
+    OpenApiParameter("without", OpenApiTypes.INT64, many=True, description="All queries but these; an address has room for some 1,000."),
     OpenApiParameter("kind", OpenApiTypes.STR, many=True),
     OpenApiParameter("entity", OpenApiTypes.STR, many=True, description="Answers about any of them."),
     OpenApiParameter("from", OpenApiTypes.INT64, description="Overlap with [from, to)."),
@@ -138,9 +139,10 @@ def named_queries(request: Request) -> set[int]:
 
 
 def visible_queries(request: Request, feed: Feed | None) -> list[int]:
-    """Those that the address names, or all, as far as the user may see them."""
+    """Those that the address names, or all, as far as the user may see them, but those left out."""
     visible, named = queries_visible(user=person(request), feed=feed), named_queries(request)
-    return sorted(visible & named if named else visible)
+    left_out = integers(request.query_params.getlist("without"), "without")
+    return sorted((visible & named if named else visible).difference(left_out))
 
 
 def asked_for(request: Request) -> dict[str, Any]:

@@ -6,11 +6,13 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pyogrio
@@ -29,6 +31,7 @@ SECONDS = 10.0
 idle machine."""
 MEMORY_BYTES = 1 << 30
 CIRCLE_CORNERS = 96
+NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 WGS84 = Geod(ellps="WGS84")
 MEDIA = {
     "geojson": "application/geo+json",
@@ -77,8 +80,9 @@ class Exported:
 
 
 def write_features(regions: Sequence[Exported], kind: str, *, geographic: bool) -> bytes:
-    """A file of the regions in one of MEDIA's formats. Circles become polygons; GeoJSON also keeps
-    the circle.
+    """A file of the regions in one of MEDIA's formats. A circle is a polygon in each, with the
+    circle itself in the attribute `circle`, which the import reads: an object in GeoJSON, its text
+    in the others.
 
     Raises Refused for an unknown format, and for KML of a plane that is not the earth.
     """
@@ -90,7 +94,7 @@ def write_features(regions: Sequence[Exported], kind: str, *, geographic: bool) 
         return _to_geojson(regions, geographic)
     if kind == "csv":
         return _to_csv(regions, geographic)
-    return _to_gdal(regions, kind, geographic)
+    return _to_kml(regions) if kind == "kml" else _to_geopackage(regions, geographic)
 
 
 def polygon_of(document: Any, *, geographic: bool) -> Any:
@@ -120,26 +124,74 @@ def _to_geojson(regions: Sequence[Exported], geographic: bool) -> bytes:
 def _to_csv(regions: Sequence[Exported], geographic: bool) -> bytes:
     text = io.StringIO(newline="")
     writer = csv.writer(text)
-    writer.writerow(["name", "tags", "wkt"])
+    writer.writerow(["name", "tags", "circle", "wkt"])
     for region in regions:
-        shape = polygon_of(region.document, geographic=geographic)
-        writer.writerow([harmless(region.name), harmless(",".join(region.tags)), shapely.to_wkt(shape, rounding_precision=-1)])
+        shape = _well_known_text(polygon_of(region.document, geographic=geographic))
+        writer.writerow([harmless(region.name), harmless(",".join(region.tags)), _circle_text(region), shape])
     return text.getvalue().encode()
 
 
-def _to_gdal(regions: Sequence[Exported], kind: str, geographic: bool) -> bytes:
+def _well_known_text(shape: Any) -> str:
+    """With all digits: GEOS writes no more than 16."""
+    parts = shape.geoms if shape.geom_type == "MultiPolygon" else [shape]
+    polygons = []
+    for part in parts:
+        rings = [", ".join(f"{x!r} {y!r}" for x, y in ring.coords) for ring in (part.exterior, *part.interiors)]
+        polygons.append(f"({', '.join(f'({ring})' for ring in rings)})")
+    return f"MULTIPOLYGON ({', '.join(polygons)})" if shape.geom_type == "MultiPolygon" else f"POLYGON {polygons[0]}"
+
+
+def _circle_text(region: Exported) -> str:
+    return json.dumps(region.document) if "radius" in region.document else ""
+
+
+def _to_kml(regions: Sequence[Exported]) -> bytes:
+    """GDAL rounds corners in KML, so that its rings would be others when they are read."""
+    root = ElementTree.Element("kml", xmlns="http://www.opengis.net/kml/2.2")
+    document = ElementTree.SubElement(root, "Document")
+    for region in regions:
+        placemark = ElementTree.SubElement(document, "Placemark")
+        ElementTree.SubElement(placemark, "name").text = _xml_text(region.name)
+        attributes = ElementTree.SubElement(placemark, "ExtendedData")
+        for name, text in (("tags", ",".join(region.tags)), ("circle", _circle_text(region))):
+            if text:
+                ElementTree.SubElement(ElementTree.SubElement(attributes, "Data", name=name), "value").text = _xml_text(text)
+        _add_kml_geometry(placemark, polygon_of(region.document, geographic=True))
+    return bytes(ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
+
+
+def _xml_text(text: str) -> str:
+    """Without characters that no XML can have."""
+    return NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def _add_kml_geometry(parent: ElementTree.Element, shape: Any) -> None:
+    if shape.geom_type == "MultiPolygon":
+        several = ElementTree.SubElement(parent, "MultiGeometry")
+        for part in shape.geoms:
+            _add_kml_geometry(several, part)
+        return
+    polygon = ElementTree.SubElement(parent, "Polygon")
+    for side, rings in (("outerBoundaryIs", [shape.exterior]), ("innerBoundaryIs", shape.interiors)):
+        for ring in rings:
+            drawn = ElementTree.SubElement(ElementTree.SubElement(polygon, side), "LinearRing")
+            ElementTree.SubElement(drawn, "coordinates").text = " ".join(f"{x!r},{y!r}" for x, y in ring.coords)
+
+
+def _to_geopackage(regions: Sequence[Exported], geographic: bool) -> bytes:
     shapes = shapely.to_wkb(np.array([polygon_of(region.document, geographic=geographic) for region in regions], dtype=object))
     multi = any(region.document.get("type") == "MultiPolygon" for region in regions)
     names = np.array([region.name for region in regions], dtype=object)
     tags = np.array([",".join(region.tags) for region in regions], dtype=object)
+    circles = np.array([_circle_text(region) for region in regions], dtype=object)
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"regions.{kind}"
+        path = Path(folder) / "regions.gpkg"
         pyogrio.raw.write(
             path,
             shapes,
-            [names, tags],
-            ["Name" if kind == "kml" else "name", "tags"],
-            driver="KML" if kind == "kml" else "GPKG",
+            [names, tags, circles],
+            ["name", "tags", "circle"],
+            driver="GPKG",
             geometry_type="MultiPolygon" if multi else "Polygon",
             promote_to_multi=multi,
             crs="EPSG:4326" if geographic else 'ENGCRS["plane",EDATUM["plane"],CS[Cartesian,2],AXIS["x",east],AXIS["y",north],LENGTHUNIT["unit",1]]',

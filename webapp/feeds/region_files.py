@@ -40,6 +40,8 @@ CORNERS = 300_000
 DEFUSED = re.compile(r"^'(?=[=+\-@\t\r\n＝＋－＠])")
 """The prefix in our own CSV files of a text that a spreadsheet would read as a formula."""
 SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+CIRCLE_TEXT = 200
+"""The longest text of a circle."""
 VALUES = 1_500_000
 """Numbers and texts of all regions together: a corner has two."""
 FAR_FROM_DEGREES = 1_000
@@ -148,7 +150,9 @@ def _features(data: bytes, name_field: str | None, geographic: bool) -> Iterator
     }
     shapes = chain.from_iterable(map(readers[kind], documents))
     for row, (properties, geometry) in enumerate(shapes, start=1):
-        yield replace(_from_shape(row, _name(properties, name_field), geometry), tags=_tags(properties))
+        name, circle = _name(properties, name_field), _circle(properties)
+        feature = _from_shape(row, name, geometry) if circle is None else Feature(row, name, circle)
+        yield replace(feature, tags=_tags(properties))
 
 
 def _is_far_from_degrees(geometry: Any) -> bool:
@@ -296,6 +300,19 @@ def _tags(properties: Properties) -> list[str]:
     tags = properties.get("tags")
     given = tags if isinstance(tags, list) else [tags] if isinstance(tags, str) else []
     return [tag for text in given for part in str(text).split(",") if (tag := part.strip())]
+
+
+def _circle(properties: Properties) -> dict[str, Any] | None:
+    """The circle that a polygon of our own export stands for; other attributes of this name are
+    no circles."""
+    text = properties.get("circle")
+    if not isinstance(text, str) or not text.startswith("{") or len(text) > CIRCLE_TEXT:
+        return None
+    try:
+        circle = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return circle if isinstance(circle, dict) and circle.keys() == {"center", "radius"} else None
 
 
 def _name(properties: Properties, name_field: str | None) -> str:

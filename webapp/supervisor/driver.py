@@ -380,10 +380,13 @@ class JobDriver:
 
 def _cluster(name: str) -> tuple[str | None, dict[str, str]]:
     """The job's Spark master and settings: the named cluster, else this machine."""
+    folder, host = Path(settings.VAR) / "spark" / name, settings.VEDETTE_SPARK_HOST
     if not settings.VEDETTE_SPARK_MASTER and settings.VEDETTE_PLACEMENT == "executors":
-        return spark_runtime.local_cluster(settings.VEDETTE_CORES, Path(settings.VAR) / "spark" / name)
-    host = settings.VEDETTE_SPARK_HOST
-    return settings.VEDETTE_SPARK_MASTER or None, spark_runtime.reached_at(host, settings.VEDETTE_SPARK_SECRET) if host else {}
+        return spark_runtime.local_cluster(settings.VEDETTE_CORES, folder)
+    extra = spark_runtime.reached_at(host, settings.VEDETTE_SPARK_SECRET) if host else {}
+    if not settings.VEDETTE_SPARK_MASTER:
+        return None, {**spark_runtime.sockets_in(folder), **extra}
+    return settings.VEDETTE_SPARK_MASTER, extra
 
 
 def _leave(status: int, why: str) -> None:

@@ -21,3 +21,19 @@ export function oneAtATime(button: Button, listener: Listener): (event: Event) =
     });
   };
 }
+
+type Once = (what: string, work: () => Promise<void>) => Promise<void>;
+
+/** The same for keys, which have no button: work on `what` does not begin while the one before goes on. */
+export function onceAtATime(): Once {
+  const busy = new Set<string>();
+  return async (what, work) => {
+    if (busy.has(what)) return;
+    busy.add(what);
+    try {
+      await work();
+    } finally {
+      busy.delete(what);
+    }
+  };
+}

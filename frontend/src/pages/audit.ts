@@ -9,7 +9,7 @@ const shell = openShell();
 const download = linkButton(t("Export as JSON lines"), "/api/v1/audit/export", "download");
 const body = pageFrame(shell.root, t("Audit log"), [download]);
 
-const actor = h("input", { class: "input", type: "search", placeholder: t("User"), "aria-label": t("User") });
+const actor = h("input", { class: "input", type: "search", placeholder: t("User begins with"), "aria-label": t("User begins with") });
 const action = h("input", {
   class: "input",
   type: "search",

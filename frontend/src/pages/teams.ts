@@ -174,7 +174,7 @@ function removeMember(team: Team, member: Member): void {
   dialog.foot.append(
     button(t("Cancel"), { onClick: dialog.close }),
     button(member.id === shell.me.id ? t("Leave") : t("Remove"), {
-      kind: "button-primary",
+      kind: "button-danger",
       onClick: () => {
         const to = field.value === "" || !team.manageable ? "" : `?to=${field.value}`;
         call(`teams/${team.id}/members/${member.id}/${to}`, { method: "DELETE" }).then(() => {

@@ -18,6 +18,7 @@ import {
   type QueryVersion,
 } from "../lib/shapes";
 import { anything } from "../lib/parse";
+import { onceAtATime } from "../lib/presses";
 import { orderedEvidence } from "../data/evidence";
 import { formatAgo, formatMoment, formatSpan, zoneName, type Zone } from "../lib/time";
 import { answerTitle, inSentence, SEVERITY_NAMES, STATE_NAMES, STEP_NAMES, versionWords } from "../lib/words";
@@ -54,6 +55,7 @@ export class AlertDetailView {
   /** Comments that were begun and neither sent nor emptied, by alert. */
   private readonly begun = new Map<string, string>();
   private closeMap: (() => void) | null = null;
+  private readonly once = onceAtATime();
 
   constructor(
     private readonly me: Me,
@@ -83,21 +85,21 @@ export class AlertDetailView {
       fail(new Error(t("You may see this alert but not handle it.")));
       return Promise.resolve();
     }
-    const text = this.shown?.id === alert.id ? this.field.value.trim() : "";
-    return post(
-      `alerts/${alert.id}/${action}`,
-      { revision: alert.revision, comment: text, ...(assignee === undefined ? {} : { assignee }) },
-      alertParser,
-    ).then(
-      (changed) => {
-        this.sent(changed.id);
-        this.become(changed);
-      },
-      (error: unknown) => {
-        fail(error);
-        // Another user decided before: the reader sees their change before deciding again.
-        if (error instanceof ApiError && error.status === 409) this.refresh(alert);
-      },
+    const comment = this.shown?.id === alert.id ? this.field.value.trim() : "";
+    const body = { revision: alert.revision, comment, ...(assignee === undefined ? {} : { assignee }) };
+    // A key pressed twice is one decision, as is a key together with a button.
+    return this.once(`${alert.id}/${action}/${assignee ?? ""}`, () =>
+      post(`alerts/${alert.id}/${action}`, body, alertParser).then(
+        (changed) => {
+          this.sent(changed.id);
+          this.become(changed);
+        },
+        (error: unknown) => {
+          fail(error);
+          // Another user decided before: the reader sees their change before deciding again.
+          if (error instanceof ApiError && error.status === 409) this.refresh(alert);
+        },
+      ),
     );
   }
 

@@ -40,7 +40,26 @@ export function openDialog(title: string, ...content: Child[]): Dialog {
   });
   document.body.append(element);
   element.showModal();
+  // The foot is filled after this, and some dialogs choose the focus themselves.
+  const given = document.activeElement;
+  queueMicrotask(() => {
+    if (document.activeElement === given) firstPlace(body, foot)?.focus();
+  });
   return { element, body, foot, close };
+}
+
+const FIELDS = ["input", "select", "textarea"].map((tag) => `${tag}:not(:disabled, [type=hidden])`).join();
+
+/**
+ * Where somebody begins in a dialog: its first field, else its main action if that does no harm,
+ * else the first button, such as Cancel.
+ */
+function firstPlace(body: HTMLElement, foot: HTMLElement): HTMLElement | null {
+  const field = [...body.querySelectorAll<HTMLElement>(FIELDS)].find((one) => one.checkVisibility());
+  if (field !== undefined) return field;
+  const isHarmful = foot.querySelector(".button-danger") !== null;
+  const main = isHarmful ? null : foot.querySelector<HTMLElement>(".button-primary:not(:disabled)");
+  return main ?? foot.querySelector<HTMLElement>(".button:not(.button-danger, :disabled)");
 }
 
 /** Escape, the cross and leaving the page ask before entries are lost. */

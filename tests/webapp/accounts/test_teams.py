@@ -8,15 +8,21 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from rest_framework.test import APIClient
 
 from tests.webapp.accounts.outside import mail_server
+from tests.webapp.conftest import SQUARE
 from tests.webapp.links import opened, page_of
 from webapp.accounts.models import Invitation, Membership, Role, Team, User
 from webapp.accounts.services import token_create
+from webapp.accounts.teams import ownership_transfer
 from webapp.audit.models import Entry
+from webapp.feeds.models import Feed, Region
+from webapp.feeds.services import feed_create, region_create
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db]
 
@@ -190,3 +196,20 @@ def test_an_account_is_switched_off_and_on_and_an_administrator_stays(people: Si
     assert root.patch(own, {"active": False}).status_code == 400
     assert root.patch(own, {"administrator": False}).status_code == 200
     assert client_of(User.objects.get(username="viewer")).patch(address, {"administrator": False}).status_code == 400
+
+
+def test_a_transfer_holds_feeds_before_the_things_in_them(people: SimpleNamespace, feed: Feed, region: Region) -> None:
+    first = feed_create(owner=people.operator, name="a-port", title="Port", crs="planar", team=people.harbour)
+    for of in (feed, first):
+        region_create(owner=people.owner, feed=of, name="b", geometry=SQUARE, team=people.harbour)
+    Feed.objects.filter(pk=feed.pk).update(owner=people.operator)
+    with CaptureQueriesContext(connection) as asked:
+        counts = ownership_transfer(owner=people.owner, new_owner=people.admin, team=people.harbour)
+    assert counts == {"region": 3}
+    lines = [query["sql"] for query in asked]
+    (held,) = [at for at, line in enumerate(lines) if "FOR NO KEY UPDATE" in line]
+    changed = [at for at, line in enumerate(lines) if line.startswith("UPDATE")]
+    assert 'FROM "feeds_feed"' in lines[held] and " ORDER BY 1 ASC FOR" in lines[held] and held < min(changed)
+    with CaptureQueriesContext(connection) as asked:
+        assert ownership_transfer(owner=people.operator, new_owner=people.admin, team=None) == {"feed": 2}
+    assert len([query for query in asked if "FOR NO KEY UPDATE" in query["sql"]]) == 1

@@ -152,6 +152,20 @@ def test_one_answer_comes_with_its_sentence_and_tracks(
     assert client_of(people.viewer).get(f"/api/v1/detections/{key}/?feed=yard").json()["sentence"] == shown["sentence"]
 
 
+def test_queries_can_be_left_out(stored: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    other = query_register(owner=people.owner, feed=stored.feed, name="other", specification=stored.specification)
+    put(other, "z", 12, 13)
+    client = client_of(people.owner)
+    for left_out, left in ((other, stored), (stored, other)):
+        rows = client.get(f"/api/v1/detections/?feed=yard&without={left_out.pk}&without=99").json()["results"]
+        assert {row["query"] for row in rows} == {left.pk}
+        lines = b"".join(client.get(f"/api/v1/detections/export?feed=yard&format=jsonl&without={left_out.pk}").streaming_content).splitlines()
+        assert {json.loads(line)["query"] for line in lines} == {left.pk}
+    both = f"query={stored.pk}&query={other.pk}&without={other.pk}"
+    assert {row["query"] for row in client.get(f"/api/v1/detections/?{both}").json()["results"]} == {stored.pk}
+    assert client.get("/api/v1/detections/?feed=yard&without=x").status_code == 400
+
+
 def export(client: APIClient, kind: str) -> str:
     answer = client.get(f"/api/v1/detections/export?feed=yard&format={kind}")
     assert answer.status_code == 200 and f"answers.{kind}" in answer["Content-Disposition"]

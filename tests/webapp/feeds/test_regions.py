@@ -187,7 +187,38 @@ def test_kml_is_only_for_geographic_feeds(people: SimpleNamespace, region: Regio
     answer = upload(client, data, feed="sea")
     assert answer.status_code == 201 and answer.json()["created"][0]["name"] == "<bay> & co 2"
     back = Region.objects.get(name="<bay> & co 2")
-    assert back.tags == ["quiet bay"] and back.geometry["type"] == "Polygon"
+    assert back.tags == ["quiet bay"] and back.geometry == circle
+
+
+THIRD = 1 / 3
+LAGOON = {
+    "type": "Polygon",
+    "coordinates": [
+        [[THIRD, 58.1], [THIRD + 0.1, 58.1 + 1e-13], [0.7, 58 + THIRD], [THIRD, 58.1]],
+        [[0.45, 58.15], [0.5, 58.2 + 1e-14], [0.5, 58.17], [0.45, 58.15]],
+    ],
+}
+DISK = {"center": [THIRD, 58 + THIRD], "radius": 100 * THIRD}
+
+
+@pytest.mark.parametrize("kind", ["csv", "geojson", "gpkg", "kml"])
+def test_no_digit_of_a_corner_and_no_circle_is_lost_in_a_file(kind: str, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
+    client = client_of(people.owner)
+    client.post("/api/v1/feeds/", {"name": "sea", "title": "Sea", "crs": "geographic"}, format="json")
+    several = {"type": "MultiPolygon", "coordinates": [LAGOON["coordinates"], [[[2, 58], [2 + THIRD, 58], [2, 59], [2, 58]]]]}
+    shapes = {"disk": DISK, "lagoon": LAGOON, "several": several}
+    for name, geometry in shapes.items():
+        assert client.post("/api/v1/regions/", {"feed": "sea", "name": name, "geometry": geometry}, format="json").status_code == 201
+    data = client.get(f"/api/v1/regions/export?feed=sea&format={kind}").content
+    rows = upload(client, data, feed="sea", dry_run="true").json()["created"]
+    assert {row["same_as"]: row["geometry"] for row in rows} == {region.name: region.geometry for region in Region.objects.all()}
+
+
+@pytest.mark.parametrize("text", ["yes", "{", "{}", '{"center": [0, 0]}', "[" * 150, '{"center": {"a": 1}, "radius": 3, "b": 1}'])
+def test_an_attribute_circle_of_others_is_none(text: str, people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
+    quoted = text.replace('"', '""')
+    table = f'name,circle,wkt\na,"{quoted}","POLYGON ((0 0, 1 0, 1 1, 0 0))"\n'
+    assert upload(client_of(people.owner), table.encode()).json()["created"][0]["geometry"]["type"] == "Polygon"
 
 
 def test_an_import_with_faults_stores_nothing_unless_requested(people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:

@@ -25,7 +25,7 @@ import { get, getAll, query as address } from "../../lib/api";
 import { familyOf } from "../../lib/families";
 import { queryColour, spreadColours } from "../../lib/colours";
 import type { Geometry } from "../../lib/regions";
-import type { Zone } from "../../lib/time";
+import { formatNumber, type Zone } from "../../lib/time";
 import type { News } from "../../data/live_session";
 import type { DrawnRegion } from "../region_layer";
 import { AnswerLoading } from "./answer_loading";
@@ -40,6 +40,8 @@ const MOST_UNKNOWN = 20;
  */
 const ENDED_MS = 86_400_000;
 const BESIDE_RECORDING = 1.06;
+/** An address has room for some 1,300 queries. */
+const MOST_IN_ADDRESS = 1_000;
 const byName = new Intl.Collator("en", { numeric: true });
 
 /** The order of queries: those that open alerts first, by severity. */
@@ -320,19 +322,29 @@ export class LiveModel {
   }
 
   /**
-   * A file with the answers of the shown queries about the chosen entities that overlap [t0, t1];
-   * null if no query is shown.
+   * A file with the answers of the shown queries about the chosen entities that overlap [t0, t1].
+   * Its address names the queries that are shown, or those that are hidden if they are fewer.
+   * Raises an error if no query is shown, or if too many would have to be named.
    */
-  answersFile(format: string, [t0, t1]: readonly [number, number]): string | null {
-    const queries = this.shownQueries();
-    if (queries.length === 0 && this.state.hidden.length > 0) return null;
+  answersFile(format: string, [t0, t1]: readonly [number, number]): string {
+    const shown = this.shownQueries();
+    const present = new Set(this.queries.map(({ id }) => id));
+    const hidden = this.state.hidden.filter((id) => present.has(id));
+    if (shown.length === 0 && this.state.hidden.length > 0) throw new Error(t("All queries are hidden."));
+    const [key, named] = shown.length <= hidden.length ? ["query", shown] : ["without", hidden];
+    if (named.length > MOST_IN_ADDRESS)
+      throw new Error(
+        t("A file can name at most {most} queries, shown or hidden ones: show fewer, or hide fewer.", {
+          most: formatNumber(MOST_IN_ADDRESS),
+        }),
+      );
     const search = new URLSearchParams({
       feed: this.feed.name,
       format,
       from: String(Math.floor(t0)),
       to: String(Math.ceil(t1) + 1),
     });
-    for (const id of queries) search.append("query", id);
+    for (const id of named) search.append(key, id);
     for (const entity of this.state.entities) search.append("entity", entity);
     return `/api/v1/detections/export?${search.toString()}`;
   }

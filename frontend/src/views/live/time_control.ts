@@ -8,7 +8,7 @@ import { parseWhen } from "../../clock/when";
 import { button, download, h, icon, iconButton, replace } from "../../lib/dom";
 import { formatClock, formatMoment, formatSpan, zoneName } from "../../lib/time";
 import { attachExport } from "../export_menu";
-import { toast } from "../shell_view";
+import { fail, toast } from "../shell_view";
 import type { TimelineView } from "../timeline_view";
 import { showLegend } from "./legend";
 import type { LiveModel } from "./model";
@@ -302,9 +302,11 @@ export class TimeControl {
 
   private exportAs(format: string): void {
     const { t0, t1 } = this.timeline();
-    const file = this.model.answersFile(format, this.model.state.range ?? [t0, t1]);
-    if (file === null) toast(t("All queries are hidden."), "critical");
-    else download(file);
+    try {
+      download(this.model.answersFile(format, this.model.state.range ?? [t0, t1]));
+    } catch (error) {
+      fail(error);
+    }
   }
 
   setMode(mode: "timeline" | "list"): void {

@@ -249,6 +249,7 @@ export class RegionChoice {
     const rest =
       found.length > SHOWN ? h("p", { class: "small muted" }, t("The first {SHOWN} of {count}.", { SHOWN, count: found.length })) : null;
     const dialog = openDialog(t("Which region?"), ...rows, rest);
+    rows[0]?.focus();
   }
 }
 

@@ -133,6 +133,7 @@ class Checker:
         elif isinstance(literal, Edge | HoldsAt):
             self._fluent(literal.fluent)
         elif isinstance(literal, Initiated):
+            self.reads.append((literal.fluent, literal.fluent.location))
             if self._no_whole_term(literal.fluent.name, literal.fluent.arguments):
                 self._indicator(A_SIMPLE_FLUENT, literal.fluent.indicator, self.program.simple_fluents, literal.fluent.location)
         elif isinstance(literal, Fact) and self._no_whole_term(literal.name, literal.arguments):

@@ -16,6 +16,7 @@ from engine.event_calculus.shapes import base_name
 from engine.event_calculus.syntax import FluentPattern, Initially
 from engine.event_calculus.tables import symbol_name
 from engine.event_calculus.terms import Atom, Compound, Number, SourceLocation, Term, variable_names
+from engine.event_calculus.unreachable import unreachable_values
 from engine.model.messages import Message, all_of, untranslated
 
 
@@ -42,6 +43,7 @@ class Completion:
             self._check_input_value(pattern, location)
         self._report_unread(checker)
         self._groundings_of_inputs(program)
+        self.parsed.notices.extend(unreachable_values(program, checker.reads))
         return replace(program, notices=tuple(sorted(self.parsed.notices, key=lambda one: (one.location.line, one.location.column))))
 
     def _check_input_value(self, pattern: FluentPattern, location: SourceLocation) -> None:

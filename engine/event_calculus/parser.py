@@ -103,7 +103,9 @@ def clause_texts(text: str) -> dict[SourceLocation, str]:
     return found
 
 
-_NESTING = re.compile(r"%[^\n]*|/\*.*?(?:\*/|\Z)|'(?:[^'\\\n]|''|\\[^\n])*(?:'|\\?(?=\n|\Z))|[(\[]|[)\]]|\\\+|\n|[^%/'()\[\]\\\n]+|.", re.DOTALL)
+_NESTING = re.compile(
+    r"%[^\n\r\u0085\u2028\u2029]*|/\*.*?(?:\*/|\Z)|'(?:[^'\\\n]|''|\\[^\n])*(?:'|\\?(?=\n|\Z))|[(\[]|[)\]]|\\\+|\n|[^%/'()\[\]\\\n]+|.", re.DOTALL
+)
 """A name without a closing quote extends to the end of its line, so that a text of many quotes
 is matched in linear time."""
 
@@ -157,19 +159,26 @@ def _problem(fault: UnexpectedInput, text: str) -> Problem:
             SourceLocation(len(last), len(last[-1]) + 1), Message("the text ends inside a clause; a clause ends with '.' and a space or a new line")
         )
     location = SourceLocation(max(fault.line, 1), max(fault.column, 1))
+    if text.startswith("/*", fault.pos_in_stream or 0):
+        return Problem(location, Message("this comment has no end: '*/' is missing"))
     if isinstance(fault, UnexpectedCharacters):
-        return Problem(
-            location,
-            Message("unexpected character {found}", found=repr(text[fault.pos_in_stream]))
-            if fault.pos_in_stream is not None
-            else Message("unexpected character"),
-        )
+        return Problem(location, _unexpected(text[fault.pos_in_stream or 0 :]))
     token = fault.token if isinstance(fault, UnexpectedToken) else ""
     if isinstance(fault, UnexpectedToken) and fault.token.type in _BEGINNINGS and {"END", "COMMA"} <= fault.accepts:
         return Problem(
             location, Message("a ',' between conditions or the '.' at the end of a clause is missing before {found}", found=repr(str(token)))
         )
     return Problem(location, Message("unexpected {found}; expected {expected}", found=repr(str(token)), expected=_expected(fault)))
+
+
+def _unexpected(rest: str) -> Message:
+    """What is wrong with the character that `rest` begins with, and the remedy."""
+    found = repr(rest[0])
+    if rest[0].isalpha():
+        return Message("unexpected character {found}; names with other letters than a to z are written in quotes: 'größe'", found=found)
+    if rest[0].isspace():
+        return Message("unexpected character {found}; use an ordinary space or a new line instead", found=found)
+    return Message("unexpected character {found}", found=found)
 
 
 _BEGINNINGS = ("ATOM", "QUOTED", "VARIABLE", "NAF")

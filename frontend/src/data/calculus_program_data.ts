@@ -66,7 +66,7 @@ export interface Token {
 
 /** In order of precedence: the first kind that matches applies. */
 const PATTERNS: readonly [TokenKind, RegExp][] = [
-  ["comment", /%[^\n]*|\/\*[\s\S]*?(?:\*\/|$)/],
+  ["comment", /%[^\n\r\u0085\u2028\u2029]*|\/\*[\s\S]*?(?:\*\/|$)/],
   ["quoted", /'[^'\n]*'?/],
   ["variable", /[A-Z_][A-Za-z0-9_]*/],
   ["name", /[a-z][A-Za-z0-9_]*/],

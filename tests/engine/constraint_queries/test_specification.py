@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.constraint_queries.graph import TimeBound, closed_times, negative_cycle
+from engine.constraint_queries.trigger import translate
 from engine.constraint_queries.trigger_writer import trigger_text
 from engine.model.faults import Refused
 from engine.model.feed import Crs, Feed, TimeUnit
@@ -140,6 +141,12 @@ def test_the_papers_text_is_read() -> None:
     assert found.name == "collision"
     assert [[found.latest()[i][j] for j in range(3)] for i in range(3)] == [[0, 5, 10], [0, 0, 5], [-1, -1, 0]]
     assert [(pair.greatest.value, pair.greatest.open) for pair in found.pairs] == [(1.0, True), (1.0, True)]
+
+
+def test_a_comment_ends_with_its_line_whatever_ends_lines() -> None:
+    commented = FIGURE_1B.replace("V3\n", "V3 -- three\n", 1)
+    assert translate(commented.replace("\n", "\r")).document == translate(commented).document == translate(FIGURE_1B).document
+    assert "unexpected" in faults({"trigger": commented.replace("\n", "\u2028")})[0]
 
 
 def test_every_clause_of_the_text_is_read() -> None:

@@ -13,7 +13,7 @@ import pytest
 from engine.event_calculus.compiler import compile_text
 from engine.event_calculus.empty_domains import empty_domains
 from engine.event_calculus.parser import ProgramRefused, clause_texts
-from engine.event_calculus.program import EVENT
+from engine.event_calculus.program import EVENT, INTERVALS
 from engine.event_calculus.specification import notices_of
 from engine.event_calculus.state import Settings
 from engine.event_calculus.syntax import Indicator
@@ -154,3 +154,57 @@ def test_a_domain_that_nothing_fills_is_reported() -> None:
     assert empty(s_too + "initially(s(a)=true).") == []
     document = {"program": OVER_A_DOMAIN, "inputs": {"arrives": {"args": ["entity"]}}}
     assert any("fills the domain id/1" in notice for notice in notices_of(document, TICKS))
+
+
+BUSY = "initiatedAt(busy(X)=true, T) :- happensAt(a(X), T).\n"
+
+
+def own_notices(text: str) -> list[str]:
+    return [str(one) for one in compile_text(BUSY + text, inputs={"a": (EVENT, 1), "input": (INTERVALS, 1)}).notices]
+
+
+@pytest.mark.parametrize(
+    ("text", "notices"),
+    [
+        ("terminatedAt(busi(X)=true, T) :- happensAt(a(X), T).", ["line 2, column 1: ignored: terminatedAt(busi(X)=true); no rule initiates it"]),
+        ("terminatedAt(busi(X)=_, T) :- happensAt(a(X), T).", ["line 2, column 1: ignored: terminatedAt(busi(X)=_); no rule initiates it"]),
+        ("terminatedAt(busy(_)=yes, T) :- happensAt(a(_), T).", ["line 2, column 1: ignored: terminatedAt(busy(_)=yes); no rule initiates it"]),
+        ("happensAt(o(X), T) :- happensAt(a(X), T), \\+ holdsAt(busy(X)=no, T).", ["line 2, column 54: busy is never no; rules give it true"]),
+        ("happensAt(o(X), T) :- happensAt(end(busy(X)=no), T).", ["line 2, column 37: busy is never no; rules give it true"]),
+        ("holdsFor(o(X)=true, I) :- holdsFor(busy(X)=no, J), union_all([J], I).", ["line 2, column 36: busy is never no; rules give it true"]),
+        ("terminatedAt(busy(X)=true, T) :- happensAt(a(X), T).", []),
+        ("initially(busy(ann)=yes). terminatedAt(busy(X)=yes, T) :- happensAt(a(X), T).", []),
+        ("terminatedAt(busy(X)=later, T) :- happensAt(a(X), T). fi(busy(X)=true, busy(X)=later, 5).", []),
+        ("initiatedAt(o(X)=V, T) :- happensAt(a(X), T), kind(X, V). kind(ann, no). terminatedAt(o(X)=no, T) :- happensAt(a(X), T).", []),
+        ("happensAt(o(X), T) :- happensAt(a(X), T), holdsAt(input(X)=yes, T).", []),
+        ("holdsFor(o(X)=yes, I) :- holdsFor(busy(X)=true, J), union_all([J], I). holdsFor(p(X)=true, I) :- holdsFor(o(X)=yes, I).", []),
+    ],
+)
+def test_what_no_rule_gives_is_reported_where_it_is_ended_or_read(text: str, notices: list[str]) -> None:
+    assert own_notices(text) == notices
+
+
+@pytest.mark.parametrize("line_end", ["\r", "\r\n", "\n"])
+def test_a_comment_ends_with_its_line_whatever_ends_lines(line_end: str) -> None:
+    with pytest.raises(ProgramRefused, match="nonsense"):
+        compile_text(line_end.join(["% note", BUSY.strip(), "terminatedAt(busy(X)=true, T) :- nonsense."]), inputs={"a": (EVENT, 1)})
+
+
+@pytest.mark.parametrize("sign", ["\x85", "\u2028", "\u2029"])
+def test_a_line_end_that_only_some_editors_show_is_refused_in_a_comment(sign: str) -> None:
+    with pytest.raises(ProgramRefused, match=r"line 1, column 3: unexpected character .*; use an ordinary space or a new line"):
+        compile_text(f"% {sign}{BUSY}", inputs={"a": (EVENT, 1)})
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("größe(a).", "line 2, column 3: unexpected character 'ö'; names with other letters than a to z are written in quotes: 'größe'"),
+        ("/* open", "line 2, column 1: this comment has no end: '*/' is missing"),
+        ("size(a)\u00a0.", r"line 2, column 8: unexpected character '\xa0'; use an ordinary space or a new line instead"),
+    ],
+)
+def test_characters_that_are_not_of_the_language_are_refused_with_the_remedy(text: str, fault: str) -> None:
+    with pytest.raises(ProgramRefused) as refused:
+        compile_text(BUSY + text, inputs={"a": (EVENT, 1)})
+    assert str(refused.value) == fault

@@ -142,13 +142,7 @@ export function namesOf(text: string): Names {
       }
     } else if (opens && isHead && token.text === "outputEntity" && isName(all[i + 2])) {
       outputs.add(unquoted(all[i + 2]!.text));
-    } else if (
-      opens &&
-      SPATIAL.includes(token.text) &&
-      isName(all[i + 2]) &&
-      all[i + 3]?.text === "," &&
-      isWithinSpatial(all, i)
-    ) {
+    } else if (opens && SPATIAL.includes(token.text) && isName(all[i + 2]) && all[i + 3]?.text === "," && isWithinSpatial(all, i)) {
       put(used, { name: unquoted(all[i + 2]!.text), kind: "event", args: [] });
       const region = all[i + 4];
       if (token.text === "inside" && region !== undefined && isName(region)) regions.add(unquoted(region.text));

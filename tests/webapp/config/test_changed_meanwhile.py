@@ -30,7 +30,7 @@ def of_channel(thing: Any, people: SimpleNamespace) -> None:
 
 
 def of_rule(thing: Any, people: SimpleNamespace) -> None:
-    from webapp.alerts.routing import rule_save
+    from webapp.alerts.rules import rule_save
 
     rule_save(user=people.owner, rule=thing, name="x")
 

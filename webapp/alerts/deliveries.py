@@ -245,8 +245,10 @@ def delivery_retry(*, delivery: Delivery) -> None:
     Channel.objects.filter(pk=delivery.channel_id).update(not_before=None)
 
 
+@transaction.atomic
 def channel_rotate(*, channel: Channel) -> str:
     """Makes and returns a new secret; for a day messages carry signatures by both."""
+    channel = hold(channel)
     channel.old_secret, channel.old_secret_until = channel.secret, timezone.now() + OLD_SECRET_LIVES
     channel.secret = fresh = new_secret()
     channel.save(update_fields=["secret", "old_secret", "old_secret_until"])

@@ -129,8 +129,8 @@ def _numbered(batches: Any) -> Iterator[Chunk]:
 
 def _rows_together(batch: pa.RecordBatch) -> int:
     """The rows of a piece: fewer where lists and maps are long, which become texts."""
-    nested = sum(column.nbytes for column in batch.columns if pa.types.is_nested(column.type))
-    return max(1, min(CHUNK_ROWS, batch.num_rows * NESTED_BYTES // max(nested, 1)))
+    nested: int = sum(column.nbytes for column in batch.columns if pa.types.is_nested(column.type))
+    return max(1, min(CHUNK_ROWS, int(batch.num_rows) * NESTED_BYTES // max(nested, 1)))
 
 
 def _flat(table: pa.Table) -> pa.Table:

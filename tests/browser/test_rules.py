@@ -130,7 +130,7 @@ def test_rules_and_shifts_that_reach_nobody_say_so_in_their_lists(site: Site) ->
     from tests.webapp.alerts.test_lifecycle import crossing, record
     from tests.webapp.alerts.test_reach import on_call, quiet
     from webapp.accounts.models import Membership, Role, Team, User
-    from webapp.alerts.routing import rule_save
+    from webapp.alerts.rules import rule_save
 
     world, ada = site.world, site.world.feed.owner
     anna = User.objects.create(username="anna")

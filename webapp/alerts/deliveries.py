@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.utils import timezone
 
@@ -30,13 +30,12 @@ from webapp.alerts.rows import alert_row
 from webapp.alerts.schedule import Planned, calling, schedule, written_for
 from webapp.alerts.selectors import BROKEN_AFTER, channels_held, messages_held
 from webapp.alerts.transports import TRANSPORTS
+from webapp.alerts.waiting import planner_alone, planner_stop, waiting_free
 from webapp.alerts.webhooks import Answer, new_secret
 from webapp.config.room import hold, room_check
 from webapp.queries.models import Query
 
 PLAN_AT_ONCE = 2_000
-PLANNER = 7_230_023
-"""The advisory lock of the process that plans."""
 OPENED, DIGEST = "alerts.opened", "alerts.digest"
 LISTED_IN_ONE_MESSAGE = 100
 RETRY_AFTER = [timedelta(seconds=s) for s in (5, 30, 300, 1_800, 7_200, 28_800, 86_400)]
@@ -56,7 +55,7 @@ def notifications_plan(now: datetime | None = None) -> int:
     Runs in one process at a time, so that alerts that belong together are grouped; others
     try again at the next tick.
     """
-    if not _alone():
+    if not planner_alone():
         return 0
     alerts = list(Alert.objects.select_for_update(skip_locked=True).filter(planned_at=None).order_by("id")[:PLAN_AT_ONCE])
     moment = now or timezone.now()
@@ -67,12 +66,6 @@ def notifications_plan(now: datetime | None = None) -> int:
         Notification.objects.bulk_create(map(_notification, planned), ignore_conflicts=True, batch_size=1000)
         Alert.objects.filter(pk__in=[alert.pk for alert in alerts]).update(planned_at=moment)
     return len(alerts)
-
-
-def _alone() -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [PLANNER])
-        return bool(cursor.fetchone()[0])
 
 
 def _notification(planned: Planned) -> Notification:
@@ -252,8 +245,10 @@ def delivery_retry(*, delivery: Delivery) -> None:
     Channel.objects.filter(pk=delivery.channel_id).update(not_before=None)
 
 
+@transaction.atomic
 def channel_rotate(*, channel: Channel) -> str:
     """Makes and returns a new secret; for a day messages carry signatures by both."""
+    channel = hold(channel)
     channel.old_secret, channel.old_secret_until = channel.secret, timezone.now() + OLD_SECRET_LIVES
     channel.secret = fresh = new_secret()
     channel.save(update_fields=["secret", "old_secret", "old_secret_until"])
@@ -337,6 +332,9 @@ def channel_update(*, channel: Channel, user: User, queries: Sequence[Query] | N
     Chosen queries that `user` may not see stay chosen. Raises OverQuota for a team that has its
     maximum of channels.
     """
+    with_timing = not fields.keys().isdisjoint(Channel.TIMING)
+    if with_timing:
+        planner_stop()
     if (team := fields.get("team")) is not None and team != channel.team:
         quota_check("channels", team=team, more=1, held=channels_held)
     if queries is not None:
@@ -345,6 +343,7 @@ def channel_update(*, channel: Channel, user: User, queries: Sequence[Query] | N
         queries = [*queries, *hidden]
         fields = {"all_queries": not queries, **fields}
     channel = hold(channel)
+    before = channel.timing
     for name, value in fields.items():
         setattr(channel, name, value)
     if fields.get("enabled"):
@@ -352,6 +351,8 @@ def channel_update(*, channel: Channel, user: User, queries: Sequence[Query] | N
     channel.save()
     if queries is not None:
         channel.queries.set(queries)
+    if with_timing and channel.timing != before:
+        waiting_free(channel.notifications.all())
     return channel
 
 

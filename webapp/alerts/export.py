@@ -14,7 +14,7 @@ from webapp.alerts.models import Alert, Notification, RoutingRule
 from webapp.alerts.rows import ListedAlertRow, listed_row
 from webapp.config.moments import iso_of_event
 from webapp.config.openapi import Moment
-from webapp.config.tables import PlacedRow, points_of
+from webapp.config.tables import PlacedRow
 from webapp.detections.evidence import evidence_by_key
 from webapp.queries.models import Query
 
@@ -38,12 +38,12 @@ class ExportedAlertRow(ListedAlertRow):
 
 def rows_of(alerts: QuerySet[Alert], *, user: AnyUser, order: Order, most: int, with_places: bool) -> Iterator[PlacedRow]:
     """At most `most` alerts of `alert_list` in this order. Read in pieces: no statement takes
-    long, however many there are. `with_places`: each with the points of its evidence."""
+    long, however many there are. `with_places`: each with its evidence."""
     for piece in pieces(alerts, order, size=AT_ONCE, most=most):
         regions, rules = _regions_of(piece), _rules_of(piece, user)
         evidence = evidence_by_key([(alert.feed_id, bytes(alert.detection_key), alert.start) for alert in piece]) if with_places else {}
         for alert in piece:
-            yield _row(alert, regions, rules), points_of(evidence.get((alert.feed_id, bytes(alert.detection_key))))
+            yield _row(alert, regions, rules), evidence.get((alert.feed_id, bytes(alert.detection_key)))
 
 
 def _row(alert: Alert, regions: Mapping[int, list[str]], rules: Mapping[int, list[str]]) -> ExportedAlertRow:

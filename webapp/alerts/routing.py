@@ -13,18 +13,11 @@ from datetime import UTC, datetime, time, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from django.db import transaction
-from django.db.models import Prefetch, QuerySet
-
 from webapp.accounts.models import User
-from webapp.accounts.permissions import AnyUser
-from webapp.accounts.quotas import quota_check
-from webapp.alerts.models import Alert, Channel, RoutingRule, Shift
-from webapp.alerts.selectors import rules_held
+from webapp.alerts.models import Alert, Channel, RoutingRule
 from webapp.alerts.shifts import Roster
 from webapp.alerts.timing import AT_ONCE, Timing, timing_of
-from webapp.config.room import hold
-from webapp.feeds.models import Feed, Region
+from webapp.feeds.models import Feed
 from webapp.queries.models import Query, Severity
 
 
@@ -177,35 +170,3 @@ class _VisibleQueries:
         if user.pk not in self.seen:
             self.seen[user.pk] = set(Query.objects.visible_to(user).filter(pk__in=self.queries).values_list("pk", flat=True))
         return alert.query_id in self.seen[user.pk]
-
-
-HIDEABLE: dict[str, Any] = {"queries": Query, "regions": Region, "channels": Channel, "shifts": Shift}
-
-
-def rule_list(*, user: AnyUser) -> QuerySet[RoutingRule]:
-    """The rules that `user` may see, with only those choices that `user` may see."""
-    rules = RoutingRule.objects.visible_to(user).with_editable(user).select_related("owner", "team", "feed")
-    shown = [Prefetch(name, model.objects.visible_to(user)) for name, model in HIDEABLE.items()]
-    return rules.prefetch_related(*shown, "teams", "people").order_by("id")
-
-
-@transaction.atomic
-def rule_save(*, user: User, rule: RoutingRule | None = None, **fields: Any) -> RoutingRule:
-    """A new rule of `user`'s, or `rule` with the given changes. Choices that `user` may not see
-    are kept. Raises OverQuota."""
-    # Each alert is matched against all of them.
-    team = fields.get("team")
-    if rule is None:
-        quota_check("rules", user=user, team=team, more=1, held=rules_held)
-    elif team is not None and team != rule.team:
-        quota_check("rules", team=team, more=1, held=rules_held)
-    sets = {name: list(fields.pop(name)) for name in SETS if name in fields}
-    saved = RoutingRule(owner=user) if rule is None else hold(rule)
-    for name, value in fields.items():
-        setattr(saved, name, value)
-    saved.save()
-    for name, chosen in sets.items():
-        related = getattr(saved, name)
-        hidden = related.exclude(pk__in=HIDEABLE[name].objects.visible_to(user).values("pk")) if name in HIDEABLE else related.none()
-        related.set([*chosen, *hidden])
-    return saved

@@ -16,10 +16,11 @@ from engine.model.messages import Message
 from webapp.accounts.authentication import person
 from webapp.accounts.models import Membership, Team, User
 from webapp.accounts.owned import OwnedSerializer, OwnedView
-from webapp.alerts import routing
+from webapp.alerts import rules
 from webapp.alerts.dry_run import DryRun, dry_run
 from webapp.alerts.models import Channel, RoutingRule, Shift
 from webapp.alerts.reach import rule_warnings
+from webapp.alerts.routing import terms
 from webapp.alerts.timing import timing_faults
 from webapp.config.boxes import whole
 from webapp.config.openapi import schema_of
@@ -101,19 +102,19 @@ class RoutingRuleView(OwnedView):
     serializer_class = RoutingRuleSerializer
 
     def get_queryset(self) -> QuerySet[Any]:
-        return routing.rule_list(user=self.request.user)
+        return rules.rule_list(user=self.request.user)
 
     @extend_schema(examples=[OpenApiExample("At night", NIGHT, request_only=True)])
     def create(self, request: Request) -> Response:
         self.check_may_make()
-        rule = routing.rule_save(user=person(request), **self._given(request))
+        rule = rules.rule_save(user=person(request), **self._given(request))
         return Response(self.represent(rule), status=201)
 
     def partial_update(self, request: Request, pk: int) -> Response:
         rule = self.get_editable()
         serializer = self.get_serializer(rule, data=request.data, partial=True)
         serializer.is_valid(raise_exception=True)
-        return Response(self.represent(routing.rule_save(user=person(request), rule=rule, **serializer.validated_data)))
+        return Response(self.represent(rules.rule_save(user=person(request), rule=rule, **serializer.validated_data)))
 
     @extend_schema(responses={204: None})
     def destroy(self, request: Request, pk: int) -> Response:
@@ -128,7 +129,7 @@ class RoutingRuleView(OwnedView):
     def try_out(self, request: Request) -> Response:
         self.check_may_make()
         fields = {name: value for name, value in self._given(request).items() if name not in ("enabled", "team", "public")}
-        rule = routing.terms(owner=person(request), **fields)
+        rule = terms(owner=person(request), **fields)
         return Response(dry_run(user=person(request), hours=_hours(request), now=timezone.now(), rule=rule))
 
     def _given(self, request: Request) -> dict[str, Any]:

@@ -40,14 +40,31 @@ def schedule(routes: Sequence[Route], written: Written, now: datetime | None = N
     return [_planned(route, times, now) for route in sorted(routes, key=lambda route: (_moment(route), route.alert.pk, route.channel.pk))]
 
 
-def written_for(routes: Sequence[Route]) -> Written:
-    """Recent messages of the routes' groups, as far back as they count."""
+def sooner(waiting: Sequence[tuple[Route, datetime]], written: Written, now: datetime) -> list[Planned]:
+    """The times of routes that wait until the given times, after a change of a timing: never later.
+    Those of a group that are freed together are sent together."""
+    times = {key: list(found) for key, found in written.items()}
+    return [_sooner(route, due_at, times, now) for route, due_at in sorted(waiting, key=lambda one: (_moment(one[0]), one[0].alert.pk))]
+
+
+def _sooner(route: Route, due_at: datetime, times: dict[tuple[int, str], list[datetime]], now: datetime) -> Planned:
+    earliest, severity, limit = max(_moment(route), now), route.alert.severity, _limit_of(route)
+    written = [] if limit is None else times.setdefault((route.channel.pk, limit.key), [])
+    permitted = earliest if limit is None or earliest in written else limit.next_due(earliest, written)
+    released = route.channel.timing.release(route.timing.release(permitted, severity), severity)
+    written.append(min(due_at, released))
+    return Planned(route, written[-1], True, "" if limit is None else limit.key)
+
+
+def written_for(routes: Sequence[Route], *, but: Iterable[int] = ()) -> Written:
+    """Recent messages of the routes' groups, as far back as they count; `but`: without these
+    notifications."""
     limits = [(route, limit) for route in routes if (limit := _limit_of(route)) is not None]
     if not limits:
         return {}
     since = min(_moment(route) for route, _ in limits) - timedelta(minutes=LONGEST_GROUP_MINUTES)
     channels, groups = {route.channel.pk for route, _ in limits}, {limit.key for _, limit in limits}
-    notifications = Notification.objects.filter(channel__in=channels, group__in=groups, due_at__gt=since).exclude(group="")
+    notifications = Notification.objects.filter(channel__in=channels, group__in=groups, due_at__gt=since).exclude(group="").exclude(pk__in=list(but))
     times: dict[tuple[int, str], list[datetime]] = {}
     for channel_id, group, due_at in notifications.order_by().values_list("channel", "group", "due_at").distinct():
         times.setdefault((channel_id, group), []).append(due_at)

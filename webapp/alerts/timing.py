@@ -2,7 +2,7 @@
 
 All of it is decided once, when an alert is planned, only from times: the alert's and those of
 earlier notifications. A waiting notification is a row with its time, so neither a restart nor a
-second planner changes the grouping.
+second planner changes the grouping. Only a change of the timing itself does (`waiting`).
 """
 
 from __future__ import annotations

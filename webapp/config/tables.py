@@ -21,8 +21,8 @@ DOWNLOAD_ROWS = 100_000
 FORMATS = {"csv": "text/csv; charset=utf-8", "geojson": "application/geo+json", "jsonl": "application/x-ndjson"}
 """Of a table whose rows may have a place; lists are JSON in CSV."""
 FORMAT = OpenApiParameter("format", str, enum=list(FORMATS))
-PlacedRow = tuple[Mapping[str, Any], dict[str, Any] | None]
-"""A row with its `id`, and its geometry if it has a place."""
+PlacedRow = tuple[Mapping[str, Any], Sequence[Mapping[str, Any]] | None]
+"""A row with its `id` and `start`, and the evidence that gives it places."""
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 """Characters with which spreadsheets begin formulas, also in full width."""
@@ -80,12 +80,15 @@ def table_download(name: str, kind: str, columns: Sequence[str], rows: Iterable[
     return download(name, FORMATS[kind], _features(columns, rows) if kind == "geojson" else _json_lines(rows))
 
 
-def points_of(evidence: Sequence[Mapping[str, Any]] | None) -> dict[str, Any] | None:
-    """The places of evidence as a geometry; null where it has none."""
-    places = [[item["x"], item["y"]] for item in evidence or [] if item.get("x") is not None and item.get("y") is not None]
-    if not places:
-        return None
-    return {"type": "Point", "coordinates": places[0]} if len(places) == 1 else {"type": "MultiPoint", "coordinates": places}
+def points_of(evidence: Sequence[Mapping[str, Any]] | None, start: Any) -> tuple[dict[str, Any] | None, list[Any]]:
+    """The places of evidence as a geometry, and the time of each; without places null and the
+    start: a feed can read each feature of a file."""
+    placed = [item for item in evidence or [] if item.get("x") is not None and item.get("y") is not None]
+    if not placed:
+        return None, [start]
+    places = [[item["x"], item["y"]] for item in placed]
+    geometry = {"type": "Point", "coordinates": places[0]} if len(places) == 1 else {"type": "MultiPoint", "coordinates": places}
+    return geometry, [item["t"] for item in placed]
 
 
 def _json_lines(rows: Iterable[PlacedRow]) -> Iterator[str]:
@@ -95,8 +98,10 @@ def _json_lines(rows: Iterable[PlacedRow]) -> Iterator[str]:
 
 def _features(columns: Sequence[str], rows: Iterable[PlacedRow]) -> Iterator[str]:
     yield '{"type":"FeatureCollection","features":['
-    for position, (row, place) in enumerate(rows):
-        feature = {"type": "Feature", "id": row["id"], "geometry": place, "properties": {name: row[name] for name in columns}}
+    for position, (row, evidence) in enumerate(rows):
+        place, times = points_of(evidence, row["start"])
+        properties = {name: row[name] for name in columns} | {"times": times}
+        feature = {"type": "Feature", "id": row["id"], "geometry": place, "properties": properties}
         yield ("," if position else "") + json.dumps(feature, separators=(",", ":"))
     yield "]}"
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from webapp.config.moments import iso_of_event
 from webapp.config.openapi import Moment
-from webapp.config.tables import PlacedRow, points_of
+from webapp.config.tables import PlacedRow
 from webapp.detections.models import Detection
 from webapp.detections.selectors import DetectionRow, detection_row
 from webapp.queries.models import Query
@@ -36,7 +36,7 @@ def named(query_ids: Sequence[int]) -> Mapping[int, tuple[str, str]]:
 
 
 def rows_of(detections: Iterable[Detection], queries: Mapping[int, tuple[str, str]]) -> Iterator[PlacedRow]:
-    """Each answer of one of `queries` (see `named`); its geometry is the points of its evidence."""
+    """Each answer of one of `queries` (see `named`); its places are those of its evidence."""
     for detection in detections:
         name, unit = queries[detection.query_id]
         row: ExportedAnswerRow = {
@@ -46,4 +46,4 @@ def rows_of(detections: Iterable[Detection], queries: Mapping[int, tuple[str, st
             "end_at": iso_of_event(detection.end, unit),
             "found_at": iso_of_event(detection.detected_at, "ms"),
         }
-        yield row, points_of(row["evidence"])
+        yield row, row["evidence"]

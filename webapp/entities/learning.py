@@ -9,6 +9,7 @@ from typing import Any
 
 from django.db import transaction
 
+from webapp.config.room import hold
 from webapp.entities.models import Record
 from webapp.entities.registry_files import RECORDS, checked
 from webapp.feeds.models import Feed
@@ -38,6 +39,7 @@ def registry_learn(*, feed: Feed, facts: Facts) -> int:
     facts = {entity: one for entity, one in facts.items() if _is_possible(entity, one)}
     there = set(Record.objects.filter(feed=feed, entity__in=facts).values_list("entity", flat=True))
     if new := [entity for entity in facts if entity not in there]:
+        hold(feed, "pk")
         room = max(0, RECORDS - Record.objects.filter(feed=feed).count())
         # Another process may write the same entity's record now.
         Record.objects.bulk_create([Record(feed=feed, entity=entity) for entity in new[:room]], ignore_conflicts=True)

@@ -49,6 +49,8 @@ NOT_DEGREES = Message(
     "Its corners are not in degrees, and the file does not state their coordinate reference system: "
     "convert it to longitude and latitude (EPSG:4326), or put the .prj file into the archive of a Shapefile."
 )
+NAME_LETTERS = 100
+LONG_NAME = Message("Its name has more than {most} characters: shorten it, or choose another field for the names.", most=NAME_LETTERS)
 NAME_FIELDS = ("name", "Name", "NAME", "title", "id")
 _EPSG = re.compile(
     r"(?:urn:(?:x-)?ogc:def:crs:EPSG:[\w.]*:|EPSG:|https?://www\.opengis\.net/(?:def/crs/EPSG/[\w.]+/|gml/srs/epsg\.xml#))(\d{4,6})", re.IGNORECASE
@@ -115,6 +117,8 @@ def features_of(data: bytes, name_field: str | None, *, geographic: bool) -> lis
     for feature in _features(data, name_field, geographic):
         if geographic and feature.fault is None and _is_far_from_degrees(feature.geometry):
             feature = replace(feature, geometry=None, fault=NOT_DEGREES)
+        if len(feature.name) > NAME_LETTERS:
+            feature = replace(feature, name=feature.name[:NAME_LETTERS], geometry=None, fault=feature.fault or LONG_NAME)
         if len(features) == FEATURES:
             raise refuse("/file", Message("The file has more than {most:,} regions.", most=FEATURES))
         features.append(feature)
@@ -321,4 +325,4 @@ def _name(properties: Properties, name_field: str | None) -> str:
     value = next((properties[key] for key in fields if properties.get(key) not in (None, "")), "")
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    return "".join(c for c in str(value).strip() if c.isprintable())[:100]
+    return "".join(c for c in str(value).strip() if c.isprintable())

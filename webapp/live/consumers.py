@@ -9,6 +9,7 @@ import logging
 import random
 import time
 from collections.abc import Hashable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, cast
 
 import redis
@@ -58,6 +59,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         self.recheck: asyncio.Task[None] | None = None
         self.look = asyncio.Event()
         self.has_place = False
+        self.expires_at: datetime | None = None
         work = asyncio.ensure_future(super().__call__(scope, receive, send))
         try:
             await asyncio.shield(work)
@@ -106,7 +108,8 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
 
     async def _is_valid(self) -> bool:
         """Whether the reader may still have this socket."""
-        return bool(await database_sync_to_async(selectors.logged_in)(self.scope))
+        self.expires_at = await database_sync_to_async(selectors.logged_in_until)(self.scope)
+        return self.expires_at is not None
 
     async def _permitted(self, feed: str) -> Permission | None:
         """The queries of the feed that the reader may see now."""
@@ -114,8 +117,10 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         return allowed
 
     def _timeout_s(self) -> float:
-        """Seconds until permissions are read again, if no change is reported."""
-        return RECHECK_SECONDS
+        """Seconds until permissions are read again, if no change is reported: at the latest when
+        the log-in or the link expires."""
+        left = RECHECK_SECONDS if self.expires_at is None else (self.expires_at - timezone.now()).total_seconds()
+        return max(0.0, min(RECHECK_SECONDS, left))
 
     async def _end(self) -> None:
         if self.has_place:
@@ -385,7 +390,3 @@ class SharedConsumer(LiveConsumer):
     async def _permitted(self, feed: str) -> Permission | None:
         shown: Permission | None = await database_sync_to_async(shares.share_shows)(self.share)
         return shown if shown is not None and shown.feed == feed else None
-
-    def _timeout_s(self) -> float:
-        left: float = (self.expires_at - timezone.now()).total_seconds()
-        return max(0.0, min(RECHECK_SECONDS, left))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from importlib import import_module
 from typing import Any
 
@@ -31,6 +32,8 @@ API; larger snapshots made a hundred pages that open at once wait."""
 RESUMED_ROWS = 500
 """A reader that missed more outbox rows than this gets a snapshot instead."""
 
+NEVER = datetime.max.replace(tzinfo=UTC)
+
 
 @dataclass(frozen=True)
 class Permission:
@@ -48,18 +51,21 @@ def permission(*, user_id: int, feed: str) -> Permission | None:
     return None if user is None or feed_row is None else Permission(feed_row.pk, feed_row.name, queries_visible(user=user, feed=feed_row))
 
 
-def logged_in(scope: Mapping[str, Any]) -> bool:
-    """Whether the token or the session that the socket came with is still that of the same, active
-    user, with a second factor if needed."""
+def logged_in_until(scope: Mapping[str, Any]) -> datetime | None:
+    """When the token or the session that the socket came with expires. None: it is no longer that
+    of the same, active user, with a second factor if needed."""
     if "bearer" in scope:
         token = token_authenticate(scope["bearer"], Scope.READ)
-        return token is not None and token.user_id == scope["user"].pk
+        return (token.expires_at or NEVER) if token is not None and token.user_id == scope["user"].pk else None
     # The scope's session is that of the handshake: it is read again from the store.
     fresh = import_module(settings.SESSION_ENGINE).SessionStore(scope["session"].session_key)
     request = HttpRequest()
     request.session = fresh
     request.user = user = get_user(request)
-    return bool(user.is_authenticated and user.is_active and user.pk == scope["user"].pk) and not second_factor.is_missing(request)
+    if not (user.is_authenticated and user.is_active and user.pk == scope["user"].pk) or second_factor.is_missing(request):
+        return None
+    expires_at: datetime | None = fresh.model.objects.filter(pk=fresh.session_key).values_list("expire_date", flat=True).first()
+    return expires_at
 
 
 def snapshot(*, feed_id: int, queries: list[int], from_t: int | None) -> dict[str, Any]:

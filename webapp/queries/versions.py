@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.db import connection
+from django.http import Http404
 
 from webapp.accounts.models import User
 from webapp.feeds.models import Feed
@@ -28,11 +29,11 @@ RETURNING v.query_id, v.version, before.left_seq
 
 def next_version(feed: Feed) -> int:
     """The feed's next query version; its row is locked from now on (not the key: the sink
-    refers to the row meanwhile)."""
+    refers to the row meanwhile). Raises Http404 when it has been removed."""
     with connection.cursor() as cursor:
         cursor.execute("UPDATE feeds_feed SET query_version = query_version + 1 WHERE id = %s RETURNING query_version", [feed.pk])
         if (row := cursor.fetchone()) is None:
-            raise Feed.DoesNotExist
+            raise Http404
     feed.query_version = int(row[0])
     return feed.query_version
 

@@ -119,10 +119,14 @@ def column_from(values: list[Any]) -> pa.Array:
             return column
     except (pa.ArrowException, OverflowError, UnicodeError):
         pass
-    return pa.array([None if value is None else _text(value) for value in values], pa.string())
+    return pa.array([None if value is None else text_of(value) for value in values], pa.string())
 
 
-def _text(value: Any) -> str:
+def text_of(value: Any) -> str:
     """Lists, objects and truth values as JSON."""
-    text = json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, list | dict | bool) else str(value)
+    text = json.dumps(value, ensure_ascii=False, default=_member_text) if isinstance(value, list | dict | bool) else str(value)
     return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _member_text(value: Any) -> str:
+    return value.hex() if isinstance(value, bytes) else str(value)

@@ -128,12 +128,12 @@ def _records(entry: dict[str, Any], number: int) -> Iterator[dict[str, Any] | In
     properties = dict(own_properties) if isinstance(own_properties, dict) else {}
     properties.setdefault("feature", str(entry.get("id", number)))
     if geometry is None:
-        yield properties
+        yield _timed(properties)
         return
     kind, places = geometry.get("type"), geometry.get("coordinates")
     try:
         if kind == "Point":
-            yield {**properties, **_place(places)}
+            yield {**_timed(properties), **_place(places)}
         elif kind in ("LineString", "MultiPoint", "MultiLineString"):
             yield from _corners(properties, places if kind == "MultiLineString" else [places], kind == "MultiLineString", number)
         elif kind in ("Polygon", "MultiPolygon"):
@@ -142,6 +142,14 @@ def _records(entry: dict[str, Any], number: int) -> Iterator[dict[str, Any] | In
             yield InvalidLine(number, Message("a {kind} is not a position: points, and lines with times, are read", kind=kind), "")
     except (TypeError, ValueError, IndexError, KeyError, OverflowError) as error:
         yield InvalidLine(number, Message("its coordinates cannot be read: {error}", error=error), str(places)[:SHOWN])
+
+
+def _timed(properties: dict[str, Any]) -> dict[str, Any]:
+    """With the time of a feature that has a list of one, as our own files of answers do."""
+    name, times = _times(properties)
+    if name != TIMES[0] or len(times) != 1:
+        return properties
+    return {key: value for key, value in properties.items() if key != name} | {"time": times[0]}
 
 
 def _place(place: Any) -> dict[str, Any]:

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from engine.model.messages import Message
 from engine.sources.files import UnreadableFile
-from engine.sources.formats.chunks import CHUNK_ROWS, Chunk, FileFormat, Layout, chunks_of
+from engine.sources.formats.chunks import CHUNK_ROWS, Chunk, FileFormat, Layout, chunks_of, text_of
 from engine.sources.formats.delimited_text import column_names
 from engine.sources.places import WKB
 
@@ -29,6 +29,9 @@ UNPACKED_BYTES = 500_000_000
 TITLE_ROWS = 10
 """The maximum number of rows of titles above the names."""
 LIST_VALUES = 4
+"""Lists of more numbers are no places."""
+NESTED_BYTES = 16_000_000
+"""About the size of the lists and maps that are read at once."""
 YEARS = (-62_135_596_800, 253_402_300_799)
 """The years 1 to 9999, as seconds: those of Python's calendar."""
 
@@ -114,8 +117,9 @@ def _number_of(crs: Any) -> str:
 def _numbered(batches: Any) -> Iterator[Chunk]:
     row = 1
     for batch in batches:
-        for begin in range(0, batch.num_rows, CHUNK_ROWS):
-            part = batch.slice(begin, CHUNK_ROWS)
+        rows = _rows_together(batch)
+        for begin in range(0, batch.num_rows, rows):
+            part = batch.slice(begin, rows)
             # The library would follow offsets that point outside the file.
             part.validate(full=True)
             table = _flat(pa.Table.from_batches([part]))
@@ -123,16 +127,21 @@ def _numbered(batches: Any) -> Iterator[Chunk]:
             row += table.num_rows
 
 
+def _rows_together(batch: pa.RecordBatch) -> int:
+    """The rows of a piece: fewer where lists and maps are long, which become texts."""
+    nested: int = sum(column.nbytes for column in batch.columns if pa.types.is_nested(column.type))
+    return max(1, min(CHUNK_ROWS, int(batch.num_rows) * NESTED_BYTES // max(nested, 1)))
+
+
 def _flat(table: pa.Table) -> pa.Table:
     """Structures as columns of their parts, short lists of numbers as texts (a place may be written
-    so); other lists and maps are left out."""
+    so), other lists and maps as JSON."""
     for _ in range(4):
         if not any(pa.types.is_struct(field.type) for field in table.schema):
             break
         table = table.flatten()
     table = pa.table([_plain(column) for column in table.columns], table.column_names)
-    kept = [at for at, field in enumerate(table.schema) if not pa.types.is_nested(field.type)]
-    return table.select(kept).rename_columns(column_names([table.column_names[at] for at in kept]))
+    return table.rename_columns(column_names(table.column_names))
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -140,8 +149,10 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     that no calendar has as none."""
     if isinstance(column.type, pa.BaseExtensionType):
         column = pa.chunked_array([one.storage for one in column.chunks], column.type.storage_type)
-    if _is_list_of_numbers(column.type):
+    if _is_list_of_numbers(column.type) and not pc.any(pc.greater(pc.list_value_length(column), LIST_VALUES)).as_py():
         return _as_texts(column)
+    if pa.types.is_nested(column.type):
+        return pa.chunked_array([pa.array(_json_texts(column), pa.string())])
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     kind = pa.string() if pa.types.is_string_view(kind) else pa.binary() if pa.types.is_binary_view(kind) else kind
     column = column if kind == column.type else column.cast(kind)
@@ -159,10 +170,28 @@ def _is_list_of_numbers(kind: pa.DataType) -> bool:
 
 
 def _as_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Lists of up to LIST_VALUES numbers as "[13.4, 52.5]"; a longer one is null."""
-    short = pc.fill_null(pc.less_equal(pc.list_value_length(column), LIST_VALUES), False)
-    kept = pc.if_else(short, column.cast(pa.list_(pa.string())), pa.scalar(None, pa.list_(pa.string())))
-    return pc.binary_join_element_wise("[", pc.binary_join(kept, ", "), "]", "")
+    """Lists of a few numbers as "[13.4, 52.5]"."""
+    return pc.binary_join_element_wise("[", pc.binary_join(column.cast(pa.list_(pa.string())), ", "), "]", "")
+
+
+def _json_texts(column: pa.ChunkedArray) -> list[str | None]:
+    """Maps as objects if their keys are texts and none is there twice, else as lists of pairs."""
+    for maps in ("strict", None):
+        try:
+            return [None if value is None else text_of(value) for value in column.to_pylist(maps_as_pydicts=maps)]
+        except (KeyError, TypeError):
+            continue
+        except (ValueError, OverflowError):
+            break
+    return [_json_text(value) for value in column]
+
+
+def _json_text(value: pa.Scalar) -> str | None:
+    try:
+        return text_of(value.as_py()) if value.is_valid else None
+    except (ValueError, OverflowError):
+        # With a time that no calendar has.
+        return None
 
 
 def read_excel(path: Path, layout: Layout) -> Iterator[Chunk]:

@@ -85,6 +85,6 @@ def _sample(chunks: Iterable[Chunk]) -> tuple[pa.Table, npt.NDArray[np.int64], S
     if first is None or not (first.table.num_rows or first.broken):
         raise UnreadableFile(Message("There are no rows in the file."))
     if first.table.num_rows and not first.table.num_columns:
-        raise UnreadableFile(Message("The rows of the file hold no single values, and lists are not read: write a column for each value."))
+        raise UnreadableFile(Message("The rows of the file hold no values."))
     # Without columns Arrow does not count the rows of a slice.
     return first.table.slice(0, min(SAMPLE_ROWS, first.table.num_rows)), first.lines[:SAMPLE_ROWS], list(islice(first.broken, SAMPLE_ROWS))

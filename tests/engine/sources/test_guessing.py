@@ -272,10 +272,15 @@ def test_arrow_files_with_text_offsets_out_of_bounds_are_refused(tmp_path: Path,
         inspect(tmp_path / "file", "walk.arrow", {})
 
 
-def test_a_file_of_lists_only_is_refused_with_the_reason(tmp_path: Path) -> None:
+def test_a_file_of_rows_without_values_is_refused_with_the_reason(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableFile, match="hold no values"):
+        inspect(written(tmp_path / "file", "{}\n{}\n"), "walk.jsonl", {})
+
+
+def test_a_file_of_lists_only_shows_them(tmp_path: Path) -> None:
     pq.write_table(pa.table({"places": [["a", "b"], ["c"]]}), tmp_path / "file")
-    with pytest.raises(UnreadableFile, match="hold no single values"):
-        inspect(tmp_path / "file", "walk.parquet", {})
+    found = inspect(tmp_path / "file", "walk.parquet", {})
+    assert [one["name"] for one in found["columns"]] == ["places"] and not found["good"]
 
 
 def test_a_file_without_valid_rows_shows_its_faults(tmp_path: Path) -> None:

@@ -76,6 +76,41 @@ def test_lines_that_hold_lists_of_objects_are_read_and_the_lists_become_json(tmp
     assert [row["mixed"] for row in rows[:2]] == ["x", "true"]
 
 
+@pytest.mark.parametrize("suffix", ["parquet", "arrow"])
+def test_lists_and_maps_of_columns_with_types_become_json(suffix: str, tmp_path: Path) -> None:
+    columns = {
+        "id": ["a", "b"],
+        "time": [NOON, NOON],
+        "lon": [13.5, 13.6],
+        "lat": [52.5, 52.6],
+        "tags": [["it's", "Größe"], None],
+        "short": [[1, 2], []],
+        "long": [[1, 2, 3, 4, 5], [1]],
+        "crew": pa.array([[("captain", 1)], []], pa.map_(pa.string(), pa.int32())),
+        "keyed": pa.array([[(1, None), (1, True)], None], pa.map_(pa.int32(), pa.bool_())),
+        "calls": [[{"port": "Kiel", "raw": b"\x01"}], []],
+        "moments": pa.array([[2**50], [0]], pa.list_(pa.timestamp("s"))),
+    }
+    path, data = tmp_path / f"a.{suffix}", pa.table(columns)
+    if suffix == "parquet":
+        pq.write_table(data, path)
+    else:
+        with pa.ipc.new_file(path, data.schema) as file:
+            file.write_table(data)
+    read = pa.concat_tables([chunk.table for chunk in read_chunks(path, reading_of(inspect(path, path.name, {})["reading"]).layout)])
+    assert read.select(list(columns)[4:]).to_pydict() == {
+        "tags": ['["it\'s", "Größe"]', None],
+        "short": ["[1, 2]", "[]"],
+        "long": ["[1, 2, 3, 4, 5]", "[1]"],
+        "crew": ['{"captain": 1}', "{}"],
+        "keyed": ["[[1, null], [1, true]]", None],
+        "calls": ['[{"port": "Kiel", "raw": "01"}]', "[]"],
+        "moments": [None, '["1970-01-01 00:00:00"]'],
+    }
+    _, rows, faults = looked(path)
+    assert not faults and rows[0]["tags"] == '["it\'s", "Größe"]' and rows[0]["crew"] == '{"captain": 1}'
+
+
 def test_a_document_on_one_line_gives_the_records_of_its_list(tmp_path: Path) -> None:
     records = [{"id": "a", "time": f"2025-12-31 12:00:{n:02}", "lat": 52, "lon": 13} for n in range(20)]
     for end in ("", "\n", "\n\n"):

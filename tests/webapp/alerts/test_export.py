@@ -22,7 +22,7 @@ from tests.webapp.conftest import BORDER
 from webapp.alerts.deliveries import notifications_plan
 from webapp.alerts.handling import Decision, alert_comment, alerts_decide
 from webapp.alerts.models import Alert, Step
-from webapp.alerts.routing import rule_save
+from webapp.alerts.rules import rule_save
 from webapp.audit.models import Entry
 from webapp.detections.models import Detection
 from webapp.detections.partitions import partitions_ensure, span_of

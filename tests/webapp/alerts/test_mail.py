@@ -24,7 +24,7 @@ from tests.webapp.links import opened, page_of
 from webapp.alerts.deliveries import channel_create, channel_send, channel_test, deliveries_prepare, notifications_plan
 from webapp.alerts.models import Alert, Channel, Delivery
 from webapp.alerts.picture import EVIDENCE, REGION, TRACKS
-from webapp.alerts.routing import rule_save
+from webapp.alerts.rules import rule_save
 from webapp.alerts.transports import smtp_session
 from webapp.alerts.transports.mail import line_of
 from webapp.detections.models import Detection

@@ -19,7 +19,7 @@ from tests.webapp.alerts.test_routing import quiet
 from webapp.accounts.models import User
 from webapp.alerts.models import Channel, RoutingRule, Shift, Turn
 from webapp.alerts.reach import rule_warnings
-from webapp.alerts.routing import rule_save
+from webapp.alerts.rules import rule_save
 from webapp.alerts.shifts import shifts_warn
 from webapp.queries.models import Query
 

@@ -17,7 +17,8 @@ from webapp.alerts import dry_run
 from webapp.alerts.deliveries import channel_create, channels_due, deliveries_prepare, notifications_plan
 from webapp.alerts.handling import Decision, alerts_decide
 from webapp.alerts.models import Alert, Channel, Delivery, Notification, Step
-from webapp.alerts.routing import rule_save, terms
+from webapp.alerts.routing import terms
+from webapp.alerts.rules import rule_save
 from webapp.alerts.selectors import deliveries_of
 from webapp.feeds.services import feed_create
 from webapp.queries.models import Query

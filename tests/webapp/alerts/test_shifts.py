@@ -16,7 +16,7 @@ from engine.model.messages import message_from_json
 from tests.webapp.alerts.test_lifecycle import crossing, record
 from tests.webapp.alerts.test_routing import quiet, reached
 from webapp.alerts.models import Alert, Notification, Shift, Turn
-from webapp.alerts.routing import rule_save
+from webapp.alerts.rules import rule_save
 from webapp.alerts.shift_calendars import run
 from webapp.alerts.shifts import shift_list, shift_save, shifts_at, shifts_warn, turn_save, warning_of
 from webapp.audit.models import Entry

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from rest_framework.test import APIClient
 
 from tests.webapp.alerts.test_lifecycle import crossing, record
-from webapp.alerts.deliveries import channel_create, deliveries_prepare, notifications_plan
+from webapp.alerts.deliveries import channel_create, channel_update, deliveries_prepare, notifications_plan
 from webapp.alerts.models import Alert, Channel, Delivery, Mute, Notification
-from webapp.alerts.routing import rule_save
+from webapp.alerts.rules import rule_save
 from webapp.alerts.selectors import BROKEN_AFTER, channel_list
 from webapp.alerts.timing import Limit, Timing
 from webapp.queries.models import Query
@@ -209,3 +209,74 @@ class TestPlanned:
             assert client.patch(address, {"quiet_from": "22:00", "quiet_until": "06:00"}, format="json").status_code == 200
         changed = client.patch(f"/api/v1/queries/{query.pk}/", {"calls": "once", "calls_per_hour": 3}, format="json").json()
         assert (changed["calls"], changed["calls_per_hour"], changed["version"]) == ("once", 3, 1)
+
+
+class TestTimingChanged:
+    """What waits when quiet hours, a digest or a grouping are changed."""
+
+    pytestmark = services
+
+    @pytest.fixture
+    def at(self, monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+        return lambda minute: monkeypatch.setattr("webapp.alerts.waiting.timezone.now", lambda: NOON + timedelta(minutes=minute))
+
+    def test_what_waits_is_sent_when_quiet_hours_of_a_channel_end_early(
+        self, query: Query, people: SimpleNamespace, desk: Channel, at: Callable[[float], None]
+    ) -> None:
+        channel_update(channel=desk, user=people.owner, all_queries=True, quiet_from=time(11), quiet_until=time(18))
+        alert(query, "a", 1)
+        alert(query, "b", 2)
+        at(10)
+        channel_update(channel=desk, user=people.owner, quiet_until=time(12, 30))
+        assert sent(desk, 29) == []
+        at(29)
+        channel_update(channel=desk, user=people.owner, name="bridge")
+        channel_update(channel=desk, user=people.owner, quiet_from=time(11), quiet_until=time(19))
+        assert sent(desk, 30) == [("digest", ["a", "b"])], "later quiet hours hold back nothing more"
+        at(31)
+        channel_update(channel=desk, user=people.owner, quiet_from=None, quiet_until=None)
+        assert sent(desk, 24 * 60) == [("digest", ["a", "b"])], "each alert once"
+
+    def test_what_waits_by_a_rule_is_sent_by_its_new_timing(
+        self, query: Query, people: SimpleNamespace, desk: Channel, at: Callable[[float], None]
+    ) -> None:
+        rule = rule_save(user=people.owner, name="daily", channels=[desk], digest="daily", quiet_from=time(11), quiet_until=time(13))
+        alert(query, "a", 1)
+        at(10)
+        rule_save(user=people.owner, rule=rule, digest="")
+        assert sent(desk, 59) == []
+        assert sent(desk, 60) == [("digest", ["a"])]
+
+    @pytest.mark.parametrize("group_by", ["query", ""])
+    def test_a_group_that_is_freed_stays_together_and_within_its_limit(
+        self, group_by: str, query: Query, people: SimpleNamespace, desk: Channel, at: Callable[[float], None]
+    ) -> None:
+        rule = rule_save(user=people.owner, name="flood", channels=[desk], group_by="query", group_minutes=600)
+        for minute, entity in ((0, "a"), (1, "b"), (2, "c")):
+            alert(query, entity, minute)
+            sent(desk, minute)
+        at(10)
+        rule_save(user=people.owner, rule=rule, group_minutes=20, group_by=group_by)
+        together = [("opened", ["a"]), ("digest", ["b", "c"])]
+        assert sent(desk, 19) == (together[:1] if group_by else together)
+        assert sent(desk, 20) == together
+
+    def test_a_group_held_by_quiet_hours_is_sent_together(
+        self, query: Query, people: SimpleNamespace, desk: Channel, at: Callable[[float], None]
+    ) -> None:
+        rule = rule_save(user=people.owner, name="x", channels=[desk], group_by="query", quiet_from=time(11), quiet_until=time(18))
+        alert(query, "a", 1)
+        alert(query, "b", 2)
+        at(10)
+        rule_save(user=people.owner, rule=rule, quiet_from=None, quiet_until=None)
+        assert sent(desk, 10) == [("digest", ["a", "b"])]
+
+    def test_an_escalation_is_not_sent_before_its_time(
+        self, query: Query, people: SimpleNamespace, desk: Channel, at: Callable[[float], None]
+    ) -> None:
+        rule = rule_save(user=people.owner, name="x", channels=[desk], after_minutes=30, quiet_from=time(11), quiet_until=time(18))
+        alert(query, "a", 1)
+        at(10)
+        rule_save(user=people.owner, rule=rule, quiet_from=None, quiet_until=None)
+        assert sent(desk, 30) == []
+        assert sent(desk, 31) == [("digest", ["a"])]

@@ -18,7 +18,7 @@ def things(people: SimpleNamespace, feed: Any, region: Any, query: Any) -> dict[
     """One object of each kind, all of the harbour team."""
     from webapp.alerts.deliveries import channel_create
     from webapp.alerts.models import Alert, Delivery, Mute, SavedView, Shift, Turn
-    from webapp.alerts.routing import rule_save
+    from webapp.alerts.rules import rule_save
     from webapp.connectors.services import connector_create
     from webapp.feeds.models import Upload
     from webapp.overlays.models import Overlay

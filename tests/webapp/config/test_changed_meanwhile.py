@@ -23,6 +23,16 @@ def test_a_channel_keeps_what_others_changed(things: dict[str, Any], people: Sim
     assert (changed.name, changed.secret) == ("bridge", secret)
 
 
+def test_of_two_new_secrets_made_at_once_both_work_for_a_day(things: dict[str, Any]) -> None:
+    from webapp.alerts.deliveries import channel_rotate
+    from webapp.alerts.models import Channel
+
+    loaded_before = Channel.objects.get(pk=things["channel"].pk)
+    first, second = channel_rotate(channel=things["channel"]), channel_rotate(channel=loaded_before)
+    channel = Channel.objects.get(pk=loaded_before.pk)
+    assert (channel.old_secret, channel.secret) == (first, second)
+
+
 def of_channel(thing: Any, people: SimpleNamespace) -> None:
     from webapp.alerts.deliveries import channel_update
 
@@ -30,7 +40,7 @@ def of_channel(thing: Any, people: SimpleNamespace) -> None:
 
 
 def of_rule(thing: Any, people: SimpleNamespace) -> None:
-    from webapp.alerts.routing import rule_save
+    from webapp.alerts.rules import rule_save
 
     rule_save(user=people.owner, rule=thing, name="x")
 
@@ -68,6 +78,23 @@ def test_a_removed_query_does_not_run_again(query: Any, people: SimpleNamespace)
         query_edit(query=loaded_before, user=people.owner, enabled=True)
     query.feed.refresh_from_db()
     assert not versions_running(feed=query.feed, version=query.feed.query_version).exists()
+
+
+@pytest.mark.parametrize("change", ["edit", "register"])
+def test_a_query_of_a_feed_that_was_just_removed_is_not_found(change: str, query: Any, people: SimpleNamespace) -> None:
+    from webapp.feeds.models import Feed
+    from webapp.feeds.services import feed_create
+    from webapp.queries.services import query_edit, query_register
+
+    gone = feed_create(owner=people.owner, name="gone", title="Gone", crs=query.feed.crs)
+    Feed.objects.filter(pk=gone.pk).delete()
+    query.feed = gone
+    with pytest.raises(Http404):
+        if change == "edit":
+            query_edit(query=query, user=people.owner, enabled=False)
+        else:
+            border = {"family": "border", "version": 1, "region": {"center": [0, 0], "radius": 1}}
+            query_register(owner=people.owner, feed=gone, name="x", specification=border)
 
 
 def test_a_file_is_not_loaded_into_a_removed_feed(things: dict[str, Any], people: SimpleNamespace) -> None:

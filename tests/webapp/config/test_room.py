@@ -202,6 +202,24 @@ def test_an_import_holds_entities_in_the_order_of_streams(feed: Any) -> None:
             thread.submit(connections.close_all).result()
 
 
+def test_a_stream_counts_a_registry_after_an_import_that_is_under_way(feed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from webapp.entities.learning import registry_learn
+    from webapp.entities.models import Record
+    from webapp.entities.services import record_put
+
+    monkeypatch.setattr("webapp.entities.learning.RECORDS", 1)
+    with ThreadPoolExecutor(1) as thread:
+        try:
+            with transaction.atomic():
+                record_put(feed=feed, entity="a", name="1", attributes={})
+                work = thread.submit(registry_learn, feed=feed, facts={"b": {"name": "1"}})
+                waits_or_ends(work)
+            assert work.result(20) == 0
+        finally:
+            thread.submit(connections.close_all).result()
+    assert [one.entity for one in Record.objects.filter(feed=feed)] == ["a"]
+
+
 def test_a_feed_that_changes_hands_meanwhile_counts_for_its_new_owner(feed: Any, people: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
     from webapp.feeds.models import Feed
 

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from django.db import connection
 from rest_framework.test import APIClient
 
+from tests.engine.sources.test_odd_files import looked
 from webapp.config.moments import iso_of_event
 from webapp.detections.models import Detection
 from webapp.detections.partitions import partitions_ensure, span_of
@@ -184,6 +186,22 @@ def test_answers_are_exported_in_three_formats(stored: Query, people: SimpleName
     assert collection["features"][0]["geometry"] == {"type": "Point", "coordinates": [1.5, 2.5]} and collection["features"][1]["geometry"] is None
     assert [json.loads(line)["start"] for line in export(client, "jsonl").splitlines()] == [10, 15, 30, 50, 70]
     assert client.get("/api/v1/detections/export?feed=yard&format=exe").status_code == 400
+
+
+def test_a_feed_reads_the_whole_of_our_own_places(query: Query, people: SimpleNamespace, client_of: Callable[..., APIClient], tmp_path: Path) -> None:
+    begin = 1_767_225_600_000
+    for n in range(20):
+        at = begin + n * 1_000
+        item = {"variable": None, "entity": "a", "t": at - 500, "x": 1.5, "y": 2.5, "seq": 1}
+        put(query, "one", at, at, evidence=[item])
+        put(query, "two", at, None, evidence=[item, {**item, "t": at}, {**item, "x": None, "y": None}])
+        put(query, "none", at, at)
+    text = export(client_of(people.viewer), "geojson")
+    by_entity = {one["properties"]["entities"][0]: one["properties"]["times"] for one in json.loads(text)["features"]}
+    assert by_entity == {"one": [at - 500], "two": [at - 500, at], "none": [at]}
+    _, rows, faults = looked(tmp_path / "answers.geojson", text)
+    assert not faults and len(rows) == 20 * 4
+    assert {row["t"] for row in rows} == {begin + n * 1_000 - early for n in range(20) for early in (0, 500)}
 
 
 def test_every_format_has_all_that_a_list_tells(stored: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:

@@ -151,6 +151,17 @@ def test_all_kml_documents_of_an_archive_are_read(sent: Callable[..., Any]) -> N
     assert [made["name"] for made in sent(archive).json()["created"]] == ["pier", "quay"]
 
 
+def test_an_archive_of_a_shapefile_and_a_kml_document_is_refused(sent: Callable[..., Any]) -> None:
+    assert "several formats (.kml, .shp): send a file for each" in message(sent(zipped({**a_shapefile(), "a.kml": KML})))
+
+
+@pytest.mark.parametrize("letters", [100, 101])
+def test_a_name_that_is_too_long_is_the_fault_of_its_row(letters: int, sent: Callable[..., Any]) -> None:
+    answer = sent(KML.replace(b">pier<", b">" + b"p" * letters + b"<")).json()
+    assert [made["name"] for made in answer["created"]] == (["p" * 100] if letters == 100 else [])
+    assert ("more than 100 characters" in str(answer["refused"])) == (letters == 101)
+
+
 # -- coordinates ---------------------------------------------------------------------------------
 
 

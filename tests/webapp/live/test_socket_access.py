@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +14,7 @@ from channels.layers import get_channel_layer
 from channels.testing import WebsocketCommunicator
 from django.conf import settings
 from django.test import Client
+from django.utils import timezone
 
 from tests.webapp.entry import server_entry
 from tests.webapp.live.pages import HOST, Page, page, run, session_of, store
@@ -86,6 +88,15 @@ async def test_logging_out_ends_the_socket(world: SimpleNamespace, monkeypatch: 
     monkeypatch.setattr(consumers, "RECHECK_SECONDS", 0.2)
     async with page(world.people.viewer) as reader:
         await run(Session.objects.all().delete)()
+        assert await reader.closed() == 4401
+
+
+async def test_a_session_that_expires_ends_the_socket_at_once(world: SimpleNamespace) -> None:
+    from django.contrib.sessions.models import Session
+
+    session = await run(session_of)(world.people.viewer)
+    await run(Session.objects.filter(pk=session).update)(expire_date=timezone.now() + timedelta(seconds=3))
+    async with page(None, session=session) as reader:
         assert await reader.closed() == 4401
 
 

@@ -16,6 +16,7 @@ ARCHIVE_BYTES = 100_000_000
 """The maximum decompressed size of all files of an archive."""
 ARCHIVE_RATIO = 200
 """The maximum compression ratio of a file of an archive."""
+REGION_FILES = {".shp", ".kml", ".gpkg", ".geojson", ".gpx"}
 
 
 def unpacked(data: bytes) -> tuple[str, list[bytes]]:
@@ -23,7 +24,10 @@ def unpacked(data: bytes) -> tuple[str, list[bytes]]:
     when it holds a Shapefile."""
     with open_archive(data) as archive:
         entries = [entry for entry in archive.infolist() if not entry.filename.lower().startswith("__macosx/")]
-        if any(suffix(entry.filename) == ".shp" for entry in entries):
+        kinds = sorted({suffix(entry.filename) for entry in entries} & REGION_FILES)
+        if len(kinds) > 1:
+            raise refuse("/file", Message("The archive holds regions in several formats ({kinds}): send a file for each.", kinds=", ".join(kinds)))
+        if kinds == [".shp"]:
             return "shp", [data]
         documents = [read_entry(archive, entry) for entry in entries if suffix(entry.filename) == ".kml"]
         if not documents:

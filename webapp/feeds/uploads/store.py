@@ -205,10 +205,11 @@ def upload_control(*, upload: Upload, action: str) -> Upload:
 
 
 def uploads_expire() -> None:
-    """Removes abandoned files, and folders of uploads that were removed with their feeds."""
+    """Removes abandoned files, except of uploads that are resumed meanwhile, and folders of uploads
+    that were removed with their feeds."""
     old = Upload.objects.filter(touched_at__lt=timezone.now() - KEPT, state__in=AT_REST)
     for upload in old[:100]:
-        with suppress(Http404):
+        with suppress(Http404, InUse):
             upload_delete(upload=upload)
     names = {path.name for path in _root().iterdir()} if _root().is_dir() else set()
     for name in names - {str(pk) for pk in Upload.objects.values_list("pk", flat=True)}:

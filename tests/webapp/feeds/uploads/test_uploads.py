@@ -316,6 +316,24 @@ def test_abandoned_uploads_are_removed(client: APIClient, monkeypatch: pytest.Mo
     assert not Upload.objects.exists()
 
 
+def test_an_upload_that_is_resumed_meanwhile_stays_and_the_others_are_removed(client: APIClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    from datetime import timedelta
+
+    uploaded(client)
+    uploaded(client)
+    resumed = Upload.objects.order_by("pk")[0].pk
+    remove = store.upload_delete
+
+    def resume_first(*, upload: Upload) -> None:
+        Upload.objects.filter(pk=resumed).update(state="reading")
+        remove(upload=upload)
+
+    monkeypatch.setattr(store, "KEPT", timedelta(0))
+    monkeypatch.setattr(store, "upload_delete", resume_first)
+    store.uploads_expire()
+    assert [upload.pk for upload in Upload.objects.all()] == [resumed]
+
+
 def test_coordinates_in_one_column_are_read_in_first_and_later_files(client: APIClient) -> None:
     points = [f"{wkt},{wkb}" for wkt, wkb in zip(["POINT (13.4 52.5)", "POINT (13.5 52.5)"], shapely.to_wkb(POINTS, hex=True), strict=True)]
     for first, name in ((0, "boats.csv"), (10, "later.csv")):

@@ -1,6 +1,14 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { faultInForm, fromCalculus, outputsOf, textWithoutInputs, toCalculus, withInputs, type CalculusEntries } from "../src/data/calculus_document_data";
+import {
+  faultInForm,
+  fromCalculus,
+  outputsOf,
+  textWithoutInputs,
+  toCalculus,
+  withInputs,
+  type CalculusEntries,
+} from "../src/data/calculus_document_data";
 import { definedAlike, marked, namesOf, placed, quoted, tokens } from "../src/data/calculus_program_data";
 import {
   answered,

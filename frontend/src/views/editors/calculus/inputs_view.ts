@@ -1,6 +1,12 @@
 /** Which rows and columns feed the input events and fluents of the rules. */
 
-import { columnsRead, textWithoutInputs, type CalculusEntries, type InputEntry, type InputKind } from "../../../data/calculus_document_data";
+import {
+  columnsRead,
+  textWithoutInputs,
+  type CalculusEntries,
+  type InputEntry,
+  type InputKind,
+} from "../../../data/calculus_document_data";
 import { definedAlike, type Names } from "../../../data/calculus_program_data";
 import type { Feed } from "../../../lib/shapes";
 import { h, icon, replace } from "../../../lib/dom";
@@ -28,10 +34,7 @@ export class InputsView {
     if (key === this.shown) return;
     this.shown = key;
     if (inputs.length === 0) {
-      replace(
-        this.element,
-        h("p", { class: "small muted" }, textWithoutInputs(others)),
-      );
+      replace(this.element, h("p", { class: "small muted" }, textWithoutInputs(others)));
       return;
     }
     replace(

@@ -1,6 +1,14 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { faultInForm, fromCalculus, outputsOf, toCalculus, withInputs, type CalculusEntries } from "../src/data/calculus_document_data";
+import {
+  faultInForm,
+  fromCalculus,
+  outputsOf,
+  textWithoutInputs,
+  toCalculus,
+  withInputs,
+  type CalculusEntries,
+} from "../src/data/calculus_document_data";
 import { definedAlike, marked, namesOf, placed, quoted, tokens } from "../src/data/calculus_program_data";
 import {
   answered,
@@ -162,6 +170,11 @@ describe("entries and document", () => {
       ["velocity", "event", ["entity", "sog", "cog", "entity4"]],
       ["coord", "event", ["entity"]],
     ]);
+  });
+
+  it("does not call rules over a synopsis rules that use nothing", () => {
+    expect(textWithoutInputs({ synopsis: { speed: "sog" } })).toContain("makes events such as velocity");
+    expect(textWithoutInputs({})).toContain("use nothing from the rows yet");
   });
 
   it("asks for no columns of synopsis events, but keeps an input that was set", () => {

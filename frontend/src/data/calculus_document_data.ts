@@ -75,6 +75,13 @@ export function fromCalculus(document: Record<string, unknown>, feed: Feed): Cal
   return withInputs(entries, namesOf(entries.program), feed);
 }
 
+/** What the form shows in place of the inputs when the rules name no rows. */
+export function textWithoutInputs(others: Record<string, unknown>): string {
+  return others["synopsis"] === undefined
+    ? t("The rules use nothing from the rows yet: an event such as position(V) in a condition is one row of that name.")
+    : t("No columns to choose: the synopsis of the specification makes events such as velocity and gap_start of the positions.");
+}
+
 function inputEntry([name, value]: [string, unknown]): InputEntry {
   const source = isObject(value) ? value : {};
   const kind = source["fluent"] === "points" || source["fluent"] === "intervals" ? source["fluent"] : "event";

@@ -1,6 +1,12 @@
 /** Which rows and columns feed the input events and fluents of the rules. */
 
-import { columnsRead, type CalculusEntries, type InputEntry, type InputKind } from "../../../data/calculus_document_data";
+import {
+  columnsRead,
+  textWithoutInputs,
+  type CalculusEntries,
+  type InputEntry,
+  type InputKind,
+} from "../../../data/calculus_document_data";
 import { definedAlike, type Names } from "../../../data/calculus_program_data";
 import type { Feed } from "../../../lib/shapes";
 import { h, icon, replace } from "../../../lib/dom";
@@ -21,21 +27,14 @@ export class InputsView {
     private readonly onChange: (inputs: InputEntry[]) => void,
   ) {}
 
-  show({ inputs }: CalculusEntries, names: Names): void {
+  show({ inputs, others }: CalculusEntries, names: Names): void {
     // A field that is being edited keeps its focus: the rows are rebuilt only when
     // the set of inputs changes.
     const key = JSON.stringify([inputs, names.inputs]);
     if (key === this.shown) return;
     this.shown = key;
     if (inputs.length === 0) {
-      replace(
-        this.element,
-        h(
-          "p",
-          { class: "small muted" },
-          t("The rules use nothing from the rows yet: an event such as position(V) in a condition is one row of that name."),
-        ),
-      );
+      replace(this.element, h("p", { class: "small muted" }, textWithoutInputs(others)));
       return;
     }
     replace(

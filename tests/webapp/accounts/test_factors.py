@@ -12,7 +12,7 @@ from django.test import Client
 
 from tests.webapp.accounts.outside import code_of_app
 from webapp.accounts.services import token_create
-from webapp.live.selectors import logged_in as logged_in_socket
+from webapp.live.selectors import logged_in_until
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db]
 
@@ -142,10 +142,10 @@ def test_users_without_a_required_second_factor_reach_only_its_set_up(owner: Cli
     assert Client().get("/api/v1/feeds/", HTTP_AUTHORIZATION=f"Bearer {token}").status_code == 200, "tokens are no sessions"
     session = owner.session
     scope = {"session": session, "user": people.owner}
-    assert not logged_in_socket(scope)
+    assert not logged_in_until(scope)
     set_up_app(owner)
     assert owner.get("/feeds/").status_code == 200 and owner.get("/api/v1/feeds/").status_code == 200
-    assert logged_in_socket({"session": owner.session, "user": people.owner})
+    assert logged_in_until({"session": owner.session, "user": people.owner})
 
 
 @pytest.mark.parametrize(("proved", "status"), [("corp", 200), ("second", 302), (None, 302)])

@@ -345,7 +345,7 @@ def test_a_batch_that_takes_too_long_to_store_goes_on_in_smaller_parts_that_grow
     assert set(calm.store.called) == {"resumed"}
     calm.check()
     calm.store.most_rows = 1_000_000
-    for _ in range(40):
+    for _ in range(80):
         calm.grow(40)
     assert max(stored_parts(calm)) > 200
     calm.check()

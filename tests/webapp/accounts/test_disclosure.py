@@ -87,8 +87,7 @@ def test_a_channel_shows_only_queries_visible_to_the_reader_and_keeps_the_others
     assert client_of(people.operator).patch(address, {"queries": []}).json()["queries"] == []
     channel.refresh_from_db()
     assert list(channel.queries.all()) == [private] and not channel.all_queries
-    channel_update(channel=channel, user=people.owner, queries=[])
-    assert channel.all_queries
+    assert channel_update(channel=channel, user=people.owner, queries=[]).all_queries
 
 
 def test_a_feed_created_under_a_former_name_starts_empty(

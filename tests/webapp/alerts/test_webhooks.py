@@ -108,6 +108,7 @@ def test_a_message_is_signed_over_id_time_and_body(receiver: Receiver) -> None:
 def test_during_a_rotation_both_secrets_sign(channel: Channel, receiver: Receiver) -> None:
     old = channel.secret
     new = deliveries.channel_rotate(channel=channel)
+    channel.refresh_from_db()
     deliveries.channel_test(channel=channel)
     headers, body = receiver.got[0]
     assert is_signed(headers, body, old) and is_signed(headers, body, new)

@@ -80,7 +80,7 @@ def known_at(specification: Any, at: str) -> Callable[[pa.Table], pa.Array | pa.
 
     It is a function of the answer alone, so that what derives from it does not depend on batches. A
     calculus query takes the event as one that arrives then; for the others it is the event's own
-    time, or the query was refused. A family may have a rule of its own.
+    time, or the query was refused. A family may have its own rule.
     """
     family = family_of(specification)
     if (own := family.known_at(specification, at)) is not None:

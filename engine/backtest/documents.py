@@ -72,7 +72,7 @@ def read_regions(path: Path | None, feed: Feed) -> dict[str, Any]:
             properties = feature.get("properties") if isinstance(feature, Mapping) else None
             name = properties.get("name") if isinstance(properties, Mapping) else None
             if not isinstance(name, str) or not name or name in regions:
-                raise RunAborted(f"{path}: /features/{position}/properties/name: every region needs a name of its own")
+                raise RunAborted(f"{path}: /features/{position}/properties/name: every region needs its own name")
             regions[name] = feature.get("geometry")
     elif isinstance(document, Mapping):
         regions = dict(document)

@@ -6,7 +6,7 @@ border, so a move walks the cells it touches and looks at the borders listed the
 is untouched, for any number of regions.
 
 A **border item** is one edge of a polygon, one rectangle, or one circle. A cell with many items
-holds a finer grid of its own, so cells adapt to polygons of many vertices and to crowded places,
+holds its own finer grid, so cells adapt to polygons of many vertices and to crowded places,
 and memory follows the length of the borders, not the area.
 
 Correctness of the walk: a meeting point P of a move and an item lies in exactly one cell of each

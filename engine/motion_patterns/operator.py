@@ -54,8 +54,8 @@ class MotionState:
 
     def held(self) -> tuple[Ints, Ints]:
         """(query, entity) of all pairs that match now (ranked: are candidates), sorted."""
-        nobody = np.empty(0, np.int64)
-        query, entity = (np.concatenate(columns) for columns in zip((nobody, nobody), *(one.held() for one in self.structures), strict=True))
+        none = np.empty(0, np.int64)
+        query, entity = (np.concatenate(columns) for columns in zip((none, none), *(one.held() for one in self.structures), strict=True))
         order = np.lexsort((entity, query))
         return query[order], entity[order]
 

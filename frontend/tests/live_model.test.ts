@@ -262,7 +262,7 @@ describe("a query that is not listed any more", () => {
   const ANSWER = { ...row("x", 7, 5, 9), query: 7, query_name: "Gate", sentence: "Reports what enters." };
   const GONE = { name: "Gate", sentence: "Reports what enters." };
 
-  it("is told by its answer, which is requested once", async () => {
+  it("has the name of its answer, which is requested once", async () => {
     const { model, asked } = await loaded({ "detections/x/": ANSWER });
     const answer = { ...row("x", 7, 5, 9), version: 1 };
     await new Promise<void>((come) => expect([model.goneQuery(answer, come), model.queryName("7")]).toEqual(["coming", "Query 7"]));
@@ -270,7 +270,7 @@ describe("a query that is not listed any more", () => {
     expect(asked).toEqual(["detections/x/?feed=yard"]);
   });
 
-  it("is told for each version by an answer of that version", async () => {
+  it("has the sentence of the version of each answer", async () => {
     const { model } = await loaded({ "detections/x/": ANSWER, "detections/y/": { ...ANSWER, sentence: "Reports what leaves." } });
     const [old, newer] = [
       { ...row("x", 7, 5, 9), version: 1 },
@@ -281,8 +281,8 @@ describe("a query that is not listed any more", () => {
         expect(model.goneQuery(answer, come)).toBe("coming");
         expect(model.goneQuery(answer, come)).toBe("coming");
       });
-    const told = (answer: Detection): unknown => model.goneQuery(answer, () => undefined);
-    expect([told(old), told(newer)]).toEqual([GONE, { name: "Gate", sentence: "Reports what leaves." }]);
+    const shown = (answer: Detection): unknown => model.goneQuery(answer, () => undefined);
+    expect([shown(old), shown(newer)]).toEqual([GONE, { name: "Gate", sentence: "Reports what leaves." }]);
   });
 
   it("stays a number for readers who may not see it", async () => {

@@ -79,9 +79,9 @@ def test_vector_tiles_are_drawn_in_both_themes(site: Site, tmp_path: Path, data_
 
 def test_coastlines_are_shown_where_a_map_of_another_server_cannot_be_loaded(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     a_feed("bay", crs="geographic", view={"center": [10.2, 54.5], "zoom": 9}, public=True)
-    nobody = next_free_port(8850)
-    nobody.release()
-    monkeypatch.setenv("VEDETTE_BASE_MAPS", json.dumps([{"name": "Charts", "wms": f"http://127.0.0.1:{nobody.port}/wms", "layers": "depth"}]))
+    unused = next_free_port(8850)
+    unused.release()
+    monkeypatch.setenv("VEDETTE_BASE_MAPS", json.dumps([{"name": "Charts", "wms": f"http://127.0.0.1:{unused.port}/wms", "layers": "depth"}]))
     site.kill_web()
     site.start_web()
     site.log_in()

@@ -219,7 +219,7 @@ def press_twice(page: Page, button: Locator) -> None:
     page.keyboard.press("Enter")
 
 
-def test_ages_of_all_alerts_are_told_at_the_same_moment(site: Site) -> None:
+def test_ages_of_all_alerts_are_updated_at_the_same_moment(site: Site) -> None:
     page = opened(site, 6)
     page.keyboard.press("j")
     what_happened(page, "walker 5: entered")
@@ -228,8 +228,8 @@ def test_ages_of_all_alerts_are_told_at_the_same_moment(site: Site) -> None:
     assert len(ages) == 6 and "just now" not in ages
     seconds = [int(text.split()[0]) for text in ages]
     assert seconds == sorted(seconds)
-    told = page.locator(".alert-detail .dl [data-age]").inner_text()
-    assert abs(int(told.split()[0]) - seconds[0]) <= 1
+    shown = page.locator(".alert-detail .dl [data-age]").inner_text()
+    assert abs(int(shown.split()[0]) - seconds[0]) <= 1
 
 
 def test_on_a_phone_a_message_does_not_cover_the_head_of_an_open_alert(site: Site) -> None:

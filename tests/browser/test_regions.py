@@ -106,7 +106,7 @@ def test_a_region_is_made_by_keyboard_and_not_lost_by_a_click(site: Site) -> Non
     assert site.faults == []
 
 
-def test_a_viewer_is_told_before_the_work_that_it_cannot_be_saved(site: Site) -> None:
+def test_a_viewer_sees_before_the_work_that_it_cannot_be_saved(site: Site) -> None:
     a_feed("bay", crs="geographic", view={"center": [10.5, 55.5], "zoom": 8}, public=True)
     Membership.objects.update(role=Role.VIEWER)
     site.log_in()

@@ -54,7 +54,7 @@ def kill(server: EmbeddedPostgres) -> None:
 
 @contextmanager
 def outage() -> Iterator[None]:
-    """Inside, nobody can connect to the test's database, and open sessions are cut off without a
+    """Inside, no client can connect to the test's database, and open sessions are cut off without a
     message, as in a crash of the server."""
     name = connection.settings_dict["NAME"]
     connection.close()

@@ -129,8 +129,8 @@ def _write(alerts: QuerySet[Alert], decision: Decision) -> None:
             fields = {"state": AlertState.RESOLVED, "resolution": Resolution.PERSON, "resolved_at": now, "resolved_by": user}
         case _:
             ended = Case(When(over_at__isnull=False, then=Value(Resolution.ENDED)), default=Value(""))
-            nobody = dict.fromkeys(("acknowledged_at", "acknowledged_by", "resolved_at", "resolved_by", "assignee"))
-            fields = {"state": AlertState.REOPENED, "resolution": ended, **nobody}
+            cleared = dict.fromkeys(("acknowledged_at", "acknowledged_by", "resolved_at", "resolved_by", "assignee"))
+            fields = {"state": AlertState.REOPENED, "resolution": ended, **cleared}
     alerts.update(revision=F("revision") + 1, **fields)
 
 

@@ -135,7 +135,7 @@ class Run(threading.Thread):
             self._is_known_to_fail = self._record(lambda: connector_keeps_failing(self.connector, since=self._failed_at, why=why))
 
     def _run_well(self) -> None:
-        """It stored something, or has run for a while: failures are counted anew."""
+        """It stored something, or has run for a while: failures are counted from 0 again."""
         self._failures = 0
         if self._is_known_to_fail:
             self._is_known_to_fail = not self._record(lambda: connector_recovers(self.connector))

@@ -171,7 +171,7 @@ export function isScored({ steps }: MotionEntries): boolean {
   return steps.some((step) => step.sense === "distance");
 }
 
-/** Whether any step has no time window of its own: only then is there a horizon. */
+/** Whether any step has no time window: only then is there a horizon. */
 export function isOrdered({ steps }: MotionEntries): boolean {
   return steps.some((step) => step.sense !== "distance" && !step.isTimed);
 }

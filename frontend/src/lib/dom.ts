@@ -58,7 +58,7 @@ const FOCUSABLE = ["a[href]", "button", "input", "select", "textarea", "summary"
 
 /**
  * Finds the element that took the place of a focused one: with its id, else of its kind and name. If
- * there are more or fewer of those than before, nobody knows which one it is: then `parent` has the
+ * there are more or fewer of those than before, it is unknown which one it is: then `parent` has the
  * focus, so that a key that was meant for what is gone meets nothing else.
  */
 function successor(parent: Element, focused: HTMLElement): () => HTMLElement | null {

@@ -52,7 +52,7 @@ export function openShell(): Shell {
   return { me: reader, feeds: otherwise(list(feed), [])(source["feeds"], "/feeds"), data: source, root };
 }
 
-/** How high the messages are: where they would cover what they tell of, the page leaves room for them. */
+/** How high the messages are: where they would cover their subject, the page leaves room for them. */
 function measureToasts(): void {
   const place = document.getElementById("toasts");
   const measure = (): void => document.documentElement.style.setProperty("--toasts", `${place?.offsetHeight ?? 0}px`);

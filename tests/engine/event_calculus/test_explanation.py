@@ -72,16 +72,16 @@ def test_lanes_of_terms_are_reported_as_answers_are() -> None:
     rules = """
 initiatedAt(pow(leave(P))=true, T) :- happensAt(enter(P), T).
 terminatedAt(pow(leave(P))=true, T) :- happensAt(leave(P), T).
-happensAt(told(left(P), 1), T) :- happensAt(end(pow(leave(P))=true), T).
-happensAt(told(left(P), 2), T) :- happensAt(told(left(P), 1), T).
+happensAt(reported(left(P), 1), T) :- happensAt(end(pow(leave(P))=true), T).
+happensAt(reported(left(P), 2), T) :- happensAt(reported(left(P), 1), T).
 """
     lanes = run_sandbox(PROGRAM + rules, {**DOCUMENT, "outputs": ["pow"]}, FEED, stamped(STORY), 0, 12)
     power = lane(lanes, "pow", "leave", "b")
     assert power["is_output"] and [(one["start"], one["end"]) for one in power["intervals"]] == [(4, 10)]
-    first, second = lane(lanes, "told", "left", "b", "1"), lane(lanes, "told", "left", "b", "2")
+    first, second = lane(lanes, "reported", "left", "b", "1"), lane(lanes, "reported", "left", "b", "2")
     assert first["level"] < second["level"]
     assert first["intervals"][0]["rule_start"]["because"] == ["happensAt(end(pow(leave(b))=true), 9)"]
-    assert second["intervals"][0]["rule_start"]["because"] == ["happensAt(told(left(b), 1), 9)"]
+    assert second["intervals"][0]["rule_start"]["because"] == ["happensAt(reported(left(b), 1), 9)"]
     assert power["intervals"][0]["rule_end"]["because"] == ["happensAt(leave(b), 9)"]
 
 

@@ -116,15 +116,15 @@ def test_a_rule_whose_owner_cannot_log_in_reaches_nobody(people: SimpleNamespace
     assert "its owner operator can no longer log in" in warning(rule, people.admin)
 
 
-def test_only_those_who_may_change_a_rule_or_a_shift_are_told_whether_others_have_channels(
+def test_only_those_who_may_change_a_rule_or_a_shift_see_whether_others_have_channels(
     people: SimpleNamespace, client_of: Callable[..., APIClient]
 ) -> None:
     rule_save(user=people.owner, name="night", team=people.harbour, people=[people.analyst])
     on_call(people.owner, people.analyst, team=people.harbour)
-    for user, is_told in ((people.owner, True), (people.operator, True), (people.viewer, False), (people.analyst, False)):
+    for user, sees in ((people.owner, True), (people.operator, True), (people.viewer, False), (people.analyst, False)):
         for address in (RULES, SHIFTS):
             (shown,) = client_of(user).get(address).json()["results"]
-            assert ("analyst" in shown["warning"]) is is_told, (user, shown)
+            assert ("analyst" in shown["warning"]) is sees, (user, shown)
     assert client_of(people.stranger).get(RULES).json()["results"] == []
 
 

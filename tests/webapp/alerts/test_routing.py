@@ -192,8 +192,8 @@ def test_a_dry_run_says_who_would_have_been_reached(query: Query, people: Simple
         [("desk", "new", 3)],
     )
     assert Notification.objects.count() == 0 and reached() == []
-    nobody = {"name": "x", "teams": [Membership.objects.get(user=people.owner).team_id]}
-    alone = [client.post("/api/v1/routing-rules/dry-run", {**nobody, "min_severity": one}, format="json").json() for one in ("critical", "info")]
+    unreached = {"name": "x", "teams": [Membership.objects.get(user=people.owner).team_id]}
+    alone = [client.post("/api/v1/routing-rules/dry-run", {**unreached, "min_severity": one}, format="json").json() for one in ("critical", "info")]
     assert [(one["matched"], one["unreached"]) for one in alone] == [(0, 2), (2, 2)], "a rule that matches nothing, and a team without a channel"
     rule_save(user=people.owner, name="grave", channels=[desk], min_severity="critical")
     assert client.get("/api/v1/routing-rules/dry-run").json()["unreached"] == 2

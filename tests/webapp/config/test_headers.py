@@ -192,7 +192,7 @@ def test_a_database_that_is_down_is_named_in_one_line() -> None:
     assert "Is PostgreSQL running where DATABASE_URL says?" in done.stderr and len(done.stderr.splitlines()) == 1
 
 
-def test_another_python_is_told_which_one_to_use() -> None:
+def test_another_python_ends_with_the_name_of_one_to_use() -> None:
     """Without the packages of the environment, as the system's Python is."""
     done = subprocess.run([sys.executable, "-S", "manage.py", "check"], cwd=settings.ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 1 and "Use .venv/bin/python manage.py; `make setup` makes it." in done.stderr

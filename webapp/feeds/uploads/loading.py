@@ -244,12 +244,12 @@ class Loading:
         # Read and not mapped: pages of a mapped file stay with the process until it ends.
         with pa.OSFile(str(self.spool)) as raw:
             spool = _Spool(pa.ipc.open_file(raw))
-            begun_anew = True
+            has_restarted = True
             while self.upload.position < (self.upload.rows or 0):
                 if self.upload.sending <= self.upload.position:
                     rest = spool.rows(self.upload.position, PACED_ROWS if self.upload.as_now else CHUNK_ROWS)
-                    count, wait = self._due(rest, begun_anew)
-                    begun_anew = False
+                    count, wait = self._due(rest, has_restarted)
+                    has_restarted = False
                     if wait > 0:
                         yield wait
                         continue
@@ -270,7 +270,7 @@ class Loading:
         upload = self.upload
         return Move(upload.moved_since, upload.moved_to, upload.rate) if upload.as_now else Move()
 
-    def _due(self, rest: pa.Table, begun_anew: bool) -> tuple[int, float]:
+    def _due(self, rest: pa.Table, has_restarted: bool) -> tuple[int, float]:
         """How many of the next rows to send now, and how long to wait if there are none yet."""
         if not self.upload.as_now:
             return rest.num_rows, 0.0
@@ -279,7 +279,7 @@ class Loading:
         behind = now - self._move.moved(rest.slice(0, 1)).column(TIME)[0].as_py()
         # The wall clock advanced while nothing was sent: the next row gets the present
         # time, so that it is not late.
-        if (begun_anew and behind > 0) or behind > max(SLACK_MS, self.feed.lateness // 2):
+        if (has_restarted and behind > 0) or behind > max(SLACK_MS, self.feed.lateness // 2):
             self.upload.moved_since, self.upload.moved_to = first, now
         times = self._move.moved(rest).column(TIME).to_numpy()
         count = int(np.searchsorted(times, now, side="right"))

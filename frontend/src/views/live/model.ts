@@ -49,7 +49,7 @@ function rank(row: QueryRow): number {
   return row.alert_kinds.length === 0 ? -1 : SEVERITIES.indexOf(row.severity);
 }
 
-/** What the answers of a query that is not listed any more tell of it. */
+/** What is known of a query that is no longer listed, from its answers. */
 export interface GoneQuery {
   name: string;
   sentence: string;
@@ -199,7 +199,7 @@ export class LiveModel {
   }
 
   /**
-   * Name and sentence of a query that is no longer listed, as its answer tells them; unknown ones
+   * Name and sentence of a query that is no longer listed, from its answer; unknown ones
    * are requested, and `onCome` called when they have arrived.
    */
   goneQuery(row: Detection, onCome: () => void): GoneQuery | "coming" | null {

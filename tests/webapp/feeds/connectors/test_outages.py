@@ -34,7 +34,7 @@ def hasty(settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.fixture
 def mast(people: SimpleNamespace) -> Connector:
-    """A connector to a port at which nobody listens; of a feed that a job evaluates."""
+    """A connector to a port without a listener; of a feed that a job evaluates."""
     sea = feed_create(owner=people.owner, name="sea", title="Sea", crs="geographic", team=people.harbour, ahead=None)
     feed_head_ensure(sea)
     with receiver(POSITION) as port:

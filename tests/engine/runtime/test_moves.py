@@ -12,20 +12,20 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from engine.model.events import Stamper, row_schema
 from engine.operator import RegisteredQuery
 from engine.runtime import executors, executors_tasks
 from engine.runtime.evaluator import Evaluator
-from engine.runtime.executors import ExecutorsEvaluator, PlanCache
-from engine.runtime.snapshots import StateFiles
+from engine.runtime.executors import ExecutorsEvaluator, ExecutorsProcessor, PlanCache
+from engine.runtime.snapshots import Snapshots, StateFiles
 from engine.sources.eventlog import EventLog
 from engine.sources.store import files_of
 from tests.engine.runtime.test_broadcast import BROADCAST, PARTITIONED, QUERIES, found, queries_of
 from tests.engine.runtime.test_executors import logged
-from tests.engine.runtime.test_processor import FEED, rows_of
+from tests.engine.runtime.test_processor import FEED, STEPS, STORING, Life, live, rows_of
 from tests.examples import examples
 
 KNOWN = [
@@ -187,19 +187,45 @@ class World:
 
 
 @settings(deadline=None, max_examples=examples(25))
-@given(st.integers(0, 1 << 16), CHOICES, st.integers(1, 5) | st.just(70), st.lists(st.tuples(st.integers(2, 30), EVENTS), min_size=3, max_size=8))
+@example(1, set(range(len(QUERIES))), 3, [(25, ("restart", None)), (0, ("change", {*range(len(QUERIES))} - {0})), (25, ("dump", None))])
+@given(st.integers(0, 1 << 16), CHOICES, st.integers(1, 5) | st.just(70), st.lists(st.tuples(st.integers(-8, 30), EVENTS), min_size=3, max_size=9))
 def test_answers_are_those_of_one_evaluator(
     tmp_path_factory: pytest.TempPathFactory, seed: int, chosen: set[int], partitions: int, steps: list[tuple[int, tuple[str, Any]]]
 ) -> None:
-    """There are rows between any two events, so states that are lost have rows since their
+    """There are rows between most events, so states that are lost have rows since their
     snapshot."""
     world = World(tmp_path_factory.mktemp("world"), seed, chosen, partitions)
     for count, (name, argument) in steps:
-        world.batch(count)
+        if count > 1:
+            world.batch(count)
         getattr(world, name)(argument)
     world.batch(20)
     assert found(world.found) == found(world.expected)
     assert (world.spread.position, world.spread.last_t, world.spread.watermark) == (world.local.position, world.local.last_t, world.local.watermark)
+
+
+class LifeOnExecutors(Life):
+    """A job on the cluster; a crash of the driver may kill a worker too. One worker evaluates
+    batches of 4 rows."""
+
+    def __init__(self, folder: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.cluster = Cluster(seed)
+        super().__init__(folder, seed, monkeypatch)
+
+    def begin(self) -> ExecutorsProcessor:
+        if self.chance.random() < 0.3:
+            self.cluster.memory.pop(self.chance.choice(self.cluster.names), None)
+        snapshots, storing = Snapshots(files_of(self.folder / "state")), STORING if self.is_concurrent else None
+        return ExecutorsProcessor(session(self.cluster), FEED, self.log, self.store, snapshots, partitions=3, batch_rows=4, storing=storing)
+
+
+@settings(deadline=None, max_examples=examples(40))
+@given(st.integers(0, 1 << 16), st.lists(STEPS, min_size=6, max_size=12))
+def test_whatever_crashes_where_every_answer_is_stored_once(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, steps: list[tuple[int, str, str]]
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        live(LifeOnExecutors(tmp_path_factory.mktemp("life"), seed, patch), steps)
 
 
 def test_a_worker_forgets_states_from_which_no_task_will_go_on(tmp_path: Path) -> None:

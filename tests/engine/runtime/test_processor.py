@@ -226,7 +226,11 @@ STEPS = st.tuples(st.integers(0, 9), st.sampled_from(["batch", "batch", "add", "
 
 @given(st.integers(0, 2**32), st.lists(STEPS, min_size=6, max_size=12))
 def test_whatever_crashes_where_every_answer_is_stored_once(life: Callable[[int], Life], seed: int, steps: list[tuple[int, str, str]]) -> None:
-    world = life(seed)
+    live(life(seed), steps)
+
+
+def live(world: Life, steps: Sequence[tuple[int, str, str]]) -> None:
+    """All steps, then what is left, then the comparison with the oracle."""
     world.store.wanted, world.store.number = [QUERIES[0]], 1
     world.act(lambda: world.job.follow())
     for count, step, place in steps:

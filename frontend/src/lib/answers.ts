@@ -31,6 +31,7 @@ export const versionRow = record({
   current: otherwise((value: unknown) => value === true, false),
   specification: object,
 });
+export type VersionRow = ReturnType<typeof versionRow>;
 
 /** The query of a preview's answers: those of an unregistered query have none. */
 export const PREVIEW = "preview";

@@ -1,7 +1,9 @@
-/** All versions of a query, each with its sentence and its document. */
+/** All versions of a query, each with its sentence, its document, and what differs from the one before. */
+
+import { changesBetween } from "../../data/version_changes";
 
 import { get, query as address } from "../../lib/api";
-import { versionRow } from "../../lib/answers";
+import { versionRow, type VersionRow } from "../../lib/answers";
 import { h, linkButton } from "../../lib/dom";
 import { list } from "../../lib/parse";
 import { type QueryRow } from "../../lib/shapes";
@@ -13,7 +15,7 @@ import { fail } from "../shell_view";
 export async function showVersions(row: QueryRow): Promise<void> {
   try {
     const versions = await get(`queries/${row.id}/versions`, list(versionRow));
-    const items = versions.map((one) =>
+    const items = versions.map((one, place) =>
       h(
         "div",
         { class: "version" },
@@ -32,6 +34,7 @@ export async function showVersions(row: QueryRow): Promise<void> {
           { class: "small faint" },
           `${formatAgo(one.created_at, Date.now())}${one.created_by ? t(" by {createdby}", { createdby: one.created_by }) : ""}`,
         ),
+        changesView(versions[place + 1], one, place === 0),
         h(
           "details",
           {},
@@ -45,3 +48,26 @@ export async function showVersions(row: QueryRow): Promise<void> {
     fail(error);
   }
 }
+
+/** The lines of `after` that differ from those of the version before it; null for the first one. */
+function changesView(before: VersionRow | undefined, after: VersionRow, open: boolean): HTMLElement | null {
+  if (before === undefined) return null;
+  const places = changesBetween(before.specification, after.specification);
+  const lines = places.map((place) =>
+    h(
+      "pre",
+      { class: "mono document changes" },
+      ...place.map(({ kind, text }) => h(TAGS[kind], { class: `change-${kind}` }, `${SIGNS[kind]} ${text}`)),
+    ),
+  );
+  return h(
+    "details",
+    { open },
+    h("summary", { class: "small" }, t("Changes since version {version}", { version: formatNumber(before.version) })),
+    ...(places.length > 0 ? lines : [h("p", { class: "small" }, t("The specification is the same: a region, or a query that this one uses, has changed."))]),
+  );
+}
+
+const SIGNS = { added: "+", removed: "\u2212", same: " " } as const;
+/** What screen readers announce as an insertion or a deletion. */
+const TAGS = { added: "ins", removed: "del", same: "span" } as const;

@@ -18,7 +18,8 @@ every row of all entities.
 t is equal, a greater seq than all rows given so far. So an ORDERED stage receives rows with t <=
 watermark sorted by (t, seq), each step after the one before; a timer with due time d fires once
 watermark > d, before any row with t > d and after all rows with t <= d. At the end of input the
-runtime steps once more with an empty batch and watermark = last accepted t + 1. An ARRIVAL stage
+runtime steps once more with an empty batch that is marked as the end (`Batch.ended`) and watermark
+= last accepted t + 1. An ARRIVAL stage
 receives accepted rows as they arrive, sorted by seq; its batch may hold rows beyond the watermark,
 and it may state answers early and revise them: changes are signed.
 """

@@ -20,7 +20,6 @@ from engine.event_calculus.intervals import INF
 from engine.event_calculus.routing import RoutingStage
 from engine.event_calculus.state import WindowState
 from engine.event_calculus.storage import dump_state, load_state
-from engine.event_calculus.synopsis import FIRST_SEQ
 from engine.event_calculus.tables import Symbols
 from engine.event_calculus.windows import WindowResult
 from engine.model.batch import Batch
@@ -42,7 +41,6 @@ class WindowStage(Stage[CalculusIndex, list[WindowState]]):
     def step(self, index: CalculusIndex, state: list[WindowState], batch: Batch, watermark: int) -> Output[list[WindowState]]:
         found = []
         routes = np.asarray(batch.rows.column(ROUTE)) if len(batch) else np.empty(0, np.int64)
-        silent = bool((batch.seq >= FIRST_SEQ).all())
         for position, (compiled, own) in enumerate(zip(index.queries, state, strict=True)):
             mine = np.flatnonzero(routes == compiled.route if len(compiled.routes) == 1 else np.isin(routes, compiled.routes))
             try:
@@ -51,10 +49,10 @@ class WindowStage(Stage[CalculusIndex, list[WindowState]]):
                     own.share = compiled.routes.index(routes[mine[0]])
                     compiled.take(own, batch.rows if len(mine) == len(batch) else batch.rows.take(pa.array(mine)))
                     decided += compiled.windows.advance(own)
-                if silent and watermark > own.clock != NEVER:
-                    # No partition had a row in this step, so the input has ended (or only its clock
-                    # advanced): no earlier row will come.
-                    decided += compiled.windows.conclude(own, watermark - 1)
+                if watermark > own.clock != NEVER:
+                    # Heartbeats have advanced the feed's clock beyond its last row, or the input
+                    # has ended: no earlier row will come.
+                    decided += compiled.windows.pass_time(own, watermark - 1, ended=batch.ended)
             except LimitExceeded as error:
                 raise QueryStopped(compiled.query.key, message_of(error)) from error
             if own.local_results is not None:

@@ -63,7 +63,7 @@ class RoutingStage(Stage[CalculusIndex, KeyedState]):
             if len(batch):
                 own += self._emit(index, state, compiled, batch, watermark, arrived, begins)
             else:
-                own += self._lists(index, state, compiled, watermark, silent=True)
+                own += self._lists(index, state, compiled, watermark, ended=batch.ended)
             parts += compiled.to_shares(own)
         if not parts:
             return Output(state)
@@ -87,7 +87,7 @@ class RoutingStage(Stage[CalculusIndex, KeyedState]):
             arrived = np.maximum(arrived, np.asarray(given))
         if compiled.first is not None:
             self._take(state, compiled, batch, picked, arrived)
-            lists = self._lists(index, state, compiled, watermark, silent=False)
+            lists = self._lists(index, state, compiled, watermark, ended=False)
             # Every partition needs the first row, because query times begin with it.
             passed = _relevant(batch, compiled.passed, compiled)
             passed[picked[:1]] = True
@@ -108,15 +108,15 @@ class RoutingStage(Stage[CalculusIndex, KeyedState]):
         compiled.first.take(own, read, int(batch.seq[picked[0]]), np.asarray(batch.t)[picked], arrived[picked])
 
     @staticmethod
-    def _lists(index: CalculusIndex, state: KeyedState, compiled: CompiledQuery, watermark: int, *, silent: bool) -> list[pa.RecordBatch]:
-        """The messages of the keyed windows with the clock at `watermark`; `silent`:
-        the input may have ended."""
+    def _lists(index: CalculusIndex, state: KeyedState, compiled: CompiledQuery, watermark: int, *, ended: bool) -> list[pa.RecordBatch]:
+        """The messages of the keyed windows with the clock at `watermark`; `ended`:
+        those of the end of the input too."""
         own = state.entities.get(compiled.route)
         if compiled.first is None or own is None:
             return []
         try:
             settled = compiled.first.advance(own, watermark + index.lateness)
-            ahead = compiled.first.ahead(own) if silent else []
+            ahead = compiled.first.ahead(own) if ended else []
         except LimitExceeded as error:
             raise QueryStopped(compiled.query.key, message_of(error)) from error
         messages = [*settled, *ahead]

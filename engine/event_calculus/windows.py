@@ -197,6 +197,15 @@ class Windows:
         while state.first_time != NEVER and (query_time := self.next_query(state)) < state.clock:
             yield self.decide(state, query_time)
 
+    def pass_time(self, state: WindowState, moment: int, *, ended: bool) -> Iterator[WindowResult]:
+        """Decides what is decided when the clock is at `moment`: if the input goes on, later rows
+        may change everything after it."""
+        if ended:
+            yield from self.conclude(state, moment)
+        else:
+            state.clock = max(state.clock, moment)
+            yield from self.advance(state)
+
     def conclude(self, state: WindowState, last: int) -> Iterator[WindowResult]:
         """Decides the remaining query times at the end of the input, up to the first >=
         `last`, the input's last time.

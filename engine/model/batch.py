@@ -32,10 +32,12 @@ class Batch:
     feed's arrival order, unique and increasing with arrival. An ORDERED stage sees rows sorted by
     (t, seq), an ARRIVAL stage by seq and with `clock`, the greatest `t` of the feed before the row
     (null for the first). Arrays are read-only by agreement: a stage never writes to its input.
+    `ended`: the input has ended with these rows.
     """
 
     rows: pa.RecordBatch
     entities: EntityDictionary = field(repr=False)
+    ended: bool = False
 
     def __len__(self) -> int:
         return int(self.rows.num_rows)

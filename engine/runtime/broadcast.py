@@ -136,7 +136,8 @@ class BothStages:
     def take(self, batches: Mapping[Delivery, Batch], dictionary: EntityDictionary, watermark: int) -> list[tuple[Name, pa.Table]]:
         """Changes from admitted rows and from timers."""
         changes, emitted = self.keyed.step(batches, watermark)
-        later = self.relational.step({name: [rows] for name, rows in emitted.items()}, dictionary, watermark)
+        ended = any(batch.ended for batch in batches.values())
+        later = self.relational.step({name: [rows] for name, rows in emitted.items()}, dictionary, watermark, ended=ended)
         return [*changes.items(), *later.items()]
 
     def migrate(self, plan: Plan, others: Sequence[BothStages] = ()) -> None:
@@ -180,10 +181,10 @@ class Broadcast:
         """All queries in one process, before any row."""
         return cls(Admission(feed, dictionary), queries.partitions, BothStages(queries.plan(queries.partitions)))
 
-    def take(self, stamped: pa.Table, watermark: int) -> tuple[Admitted, list[tuple[Name, pa.Table]]]:
+    def take(self, stamped: pa.Table, watermark: int, *, ended: bool = False) -> tuple[Admitted, list[tuple[Name, pa.Table]]]:
         """What the gate admits, and changes, each with its operator. `stamped` are all rows in
         arrival order."""
-        admitted, batches = self.admission.take(stamped, watermark)
+        admitted, batches = self.admission.take(stamped, watermark, ended=ended)
         # One process stores the dictionary, others the states with its codes: they are the same
         # whatever columns their queries read.
         _ = batches[Delivery.ARRIVAL].entity

@@ -184,7 +184,7 @@ class DerivedQuery:
             batch = self._in_arrival(self._widened(rows), added, np.minimum(known, watermark - 1), watermark)
         asserted = [self._evaluated(batch, watermark)]
         if last:
-            asserted.append(self._evaluated(batch.slice(0, 0), watermark))
+            asserted.append(self._evaluated(batch.slice(0, 0), watermark, ended=True))
         return pa.concat_tables(asserted)
 
     def with_all(self, rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -224,8 +224,8 @@ class DerivedQuery:
         batch = batch.set_column(place, SEQ, pa.array(np.arange(first, self.arrived), pa.int64()))
         return batch.append_column(CLOCK, pa.array(came[order], pa.int64()))
 
-    def _evaluated(self, rows: pa.RecordBatch, watermark: int) -> pa.Table:
-        asserted = self.stages.take({self.running.operator.delivery: Batch(rows, self.dictionary)}, self.dictionary, watermark)
+    def _evaluated(self, rows: pa.RecordBatch, watermark: int, *, ended: bool = False) -> pa.Table:
+        asserted = self.stages.take({self.running.operator.delivery: Batch(rows, self.dictionary, ended)}, self.dictionary, watermark)
         return pa.concat_tables([ANSWERS.empty_table(), *(answers(one, *self.running.keys) for _, one in asserted if one.num_rows)])
 
     # -- states ------------------------------------------------------------------------------------

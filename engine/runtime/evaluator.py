@@ -129,14 +129,14 @@ class Evaluator:
         end = self.last_t if until is None else max(self.last_t, until)
         # Heartbeats may have moved the watermark beyond the last event; it never goes back.
         behind = self.watermark if self.watermark is not None else self.last_t
-        released = self._step(none, max(self.last_t, behind))
-        last = self._step(none, max(end + 1, behind))
+        released = self._step(none, max(self.last_t, behind), ended=True)
+        last = self._step(none, max(end + 1, behind), ended=True)
         return Outcome(pa.concat_tables([released.changes, last.changes]), none, 0, 0, end)
 
-    def _step(self, rows: pa.Table, watermark: int) -> Outcome:
-        admitted, asserted = self._partitioned(rows, watermark) if self.plan.partitions_rows else ([], [])
+    def _step(self, rows: pa.Table, watermark: int, *, ended: bool = False) -> Outcome:
+        admitted, asserted = self._partitioned(rows, watermark, ended=ended) if self.plan.partitions_rows else ([], [])
         if self.plan.broadcast:
-            of_all, changed = self._broadcast.take(rows, watermark)
+            of_all, changed = self._broadcast.take(rows, watermark, ended=ended)
             own = self.plan.broadcast.plan(self._broadcast.partitions)
             asserted += [_answers(own, name, changes) for name, changes in changed]
             admitted = admitted or [of_all]
@@ -151,15 +151,15 @@ class Evaluator:
             watermark,
         )
 
-    def _partitioned(self, rows: pa.Table, watermark: int) -> tuple[list[Admitted], list[pa.Table]]:
+    def _partitioned(self, rows: pa.Table, watermark: int, *, ended: bool) -> tuple[list[Admitted], list[pa.Table]]:
         """What the keyed partitions admit, and the answers of the queries
         whose rows are partitioned."""
         plan = self.plan.partitioned
-        outputs = [part.take(share, watermark) for part, share in zip(self._keyed, self._by_entity(rows), strict=True)]
+        outputs = [part.take(share, watermark, ended=ended) for part, share in zip(self._keyed, self._by_entity(rows), strict=True)]
         asserted = [_answers(plan, *changed) for output in outputs for changed in output.changes.items()]
         emitted = {name: [output.emitted[name] for output in outputs if name in output.emitted] for name in plan}
         for part, share in zip(self._relational, self._by_route(emitted), strict=True):
-            asserted += [_answers(plan, *changed) for changed in part.take(share, watermark).items()]
+            asserted += [_answers(plan, *changed) for changed in part.take(share, watermark, ended=ended).items()]
         return [output.admitted for output in outputs], asserted
 
     def _by_entity(self, rows: pa.Table) -> list[pa.Table]:

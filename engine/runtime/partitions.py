@@ -119,10 +119,11 @@ class Admission:
         self.gate = Gate(feed)
         self.dictionary = dictionary if dictionary is not None else EntityDictionary()
 
-    def take(self, stamped: pa.Table, watermark: int) -> tuple[Admitted, Mapping[Delivery, Batch]]:
+    def take(self, stamped: pa.Table, watermark: int, *, ended: bool = False) -> tuple[Admitted, Mapping[Delivery, Batch]]:
         """Rows in arrival order; `watermark` is the feed's after all partitions' rows."""
         admitted = self.gate.take(stamped, watermark)
-        return admitted, {Delivery.ARRIVAL: Batch(admitted.accepted, self.dictionary), Delivery.ORDERED: Batch(admitted.ready, self.dictionary)}
+        rows = {Delivery.ARRIVAL: admitted.accepted, Delivery.ORDERED: admitted.ready}
+        return admitted, {delivery: Batch(own, self.dictionary, ended) for delivery, own in rows.items()}
 
     def dump(self) -> bytes:
         return pack({"names": self.dictionary.names}, {"gate": self.gate.dump()})
@@ -223,7 +224,9 @@ class RelationalStates(_States):
     def _with_stage(plan: Plan) -> Plan:
         return {name: run for name, run in plan.items() if run.operator.relational is not None}
 
-    def step(self, emitted: Mapping[Name, Sequence[pa.RecordBatch]], dictionary: EntityDictionary, watermark: int) -> dict[Name, pa.Table]:
+    def step(
+        self, emitted: Mapping[Name, Sequence[pa.RecordBatch]], dictionary: EntityDictionary, watermark: int, *, ended: bool = False
+    ) -> dict[Name, pa.Table]:
         """Changes from emitted rows and from timers."""
         found = {}
         for name, run in self.plan.items():
@@ -232,7 +235,7 @@ class RelationalStates(_States):
             # route keep the order in which they were emitted.
             rows = (merged(given) if run.relational.ordered else pa.concat_batches(given)) if given else _NOTHING_EMITTED
             with as_operator_failure(name):
-                result = run.relational.step(run.index, self.states[name], Batch(rows, dictionary), watermark)
+                result = run.relational.step(run.index, self.states[name], Batch(rows, dictionary, ended), watermark)
             self.states[name] = result.state
             found[name] = result.changes
         return found
@@ -251,10 +254,10 @@ class KeyedPartition:
     def dictionary(self) -> EntityDictionary:
         return self.admission.dictionary
 
-    def take(self, stamped: pa.Table, watermark: int) -> KeyedOutput:
+    def take(self, stamped: pa.Table, watermark: int, *, ended: bool = False) -> KeyedOutput:
         """Rows of this partition in arrival order; `watermark` is the feed's
         after all partitions' rows."""
-        admitted, batches = self.admission.take(stamped, watermark)
+        admitted, batches = self.admission.take(stamped, watermark, ended=ended)
         return KeyedOutput(*self.keyed.step(batches, watermark), admitted)
 
     def migrate(self, plan: Plan, caught_up: KeyedPartition | None) -> None:
@@ -292,9 +295,9 @@ class RelationalPartition:
         """Whether no operator has a relational state."""
         return not self.relational.plan
 
-    def take(self, emitted: Mapping[Name, Sequence[pa.RecordBatch]], watermark: int) -> dict[Name, pa.Table]:
+    def take(self, emitted: Mapping[Name, Sequence[pa.RecordBatch]], watermark: int, *, ended: bool = False) -> dict[Name, pa.Table]:
         """Changes from this partition's emitted rows and from timers."""
-        return self.relational.step(emitted, self.dictionary, watermark)
+        return self.relational.step(emitted, self.dictionary, watermark, ended=ended)
 
     def migrate(self, plan: Plan, caught_up: RelationalPartition | None) -> None:
         """Switches to `plan`; `caught_up` shares the dictionary and is consumed."""

@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from tests.platform.test_postgres import wait_until
-from webapp.platform.demo import keep_environment
+from webapp.platform.demo import environment, keep_environment
 from webapp.platform.folders import ROOT, PortReservation
 
 pytestmark = pytest.mark.services
@@ -215,3 +215,15 @@ def test_another_shell_reaches_the_running_system(tmp_path: Path) -> None:
     assert kept.stat().st_mode & 0o777 == 0o600
     shell = subprocess.run(["sh", "-c", f'. {kept}; printf \'%s\\n\' "$SECRET_KEY" "$DATABASE_URL"'], capture_output=True, text=True, check=True)
     assert shell.stdout.splitlines() == list(variables.values())
+
+
+def test_another_shell_has_the_settings_with_which_it_was_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A backup from a shell without VEDETTE_LOG_STORE would be one without rows."""
+    given = {"VEDETTE_LOG_STORE": "s3://rows/log", "AWS_SECRET_ACCESS_KEY": "s", "EMAIL_URL_FILE": "/mail", "VEDETTE_TOKEN": "t", "LANGUAGE": "de"}
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    variables = environment(tmp_path, port=1, database_url="postgres:///a", redis_url="redis://a")
+    assert {name: variables[name] for name in given if name in variables} == {
+        "VEDETTE_LOG_STORE": "s3://rows/log", "AWS_SECRET_ACCESS_KEY": "s", "EMAIL_URL_FILE": "/mail",
+    }  # fmt: skip
+    assert variables["VEDETTE_VAR"] == str(tmp_path)

@@ -37,7 +37,7 @@ def numbers_of(text: str) -> frozenset[int]:
     return frozenset(int(one) for one in text.split(",") if text.strip())
 
 
-def answers_of(connector: Connector, offset: Mapping[str, Any] | None) -> Iterator[OutboxBatch]:
+def answers_of(connector: Connector, offset: Mapping[str, Any]) -> Iterator[OutboxBatch]:
     """Never ends; a part is empty when nothing is new. Raises SourceUnavailable while the
     connector's user lacks the permission.
 
@@ -46,7 +46,7 @@ def answers_of(connector: Connector, offset: Mapping[str, Any] | None) -> Iterat
     sent again when changes were deleted before they could be sent.
     """
     feed, chosen = connector.feed, numbers_of(connector.settings["queries"])
-    at = dict(offset) if offset is not None else _beginning(feed, everything=connector.settings["start"] == "all")
+    at = dict(offset)
     looked, query_ids = float("-inf"), frozenset[int]()
     while True:
         if time.monotonic() - looked > LOOK_S:
@@ -54,6 +54,11 @@ def answers_of(connector: Connector, offset: Mapping[str, Any] | None) -> Iterat
         part = _stored(feed, at, query_ids) if "after" in at else _changed(feed, at, query_ids)
         at = part.offset
         yield part
+
+
+def beginning(connector: Connector) -> dict[str, Any]:
+    """The offset of a connector that has sent nothing yet."""
+    return _beginning(connector.feed, everything=connector.settings["start"] == "all")
 
 
 def _beginning(feed: Feed, *, everything: bool) -> dict[str, Any]:

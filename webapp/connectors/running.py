@@ -25,7 +25,7 @@ from engine.sinks.live import SinkKind
 from engine.sources.files import CheckedChunk
 from engine.sources.live import LINGER_S, Batch, Source, SourceKind, SourceUnavailable
 from webapp.config.connections import give_back
-from webapp.connectors.answers import answers_of
+from webapp.connectors.answers import answers_of, beginning
 from webapp.connectors.facts import EntityFacts
 from webapp.connectors.network import GuardedNetwork
 from webapp.connectors.outages import REPORTED_AFTER, connector_keeps_failing, connector_recovers
@@ -34,7 +34,7 @@ from webapp.connectors.services import kind_of, settings_of
 from webapp.feeds.damage import damage_isolated
 from webapp.feeds.ingest import Delivery, ingest, settle
 from webapp.feeds.models import Connector, ConnectorState
-from webapp.feeds.offsets import connector_sent, reached
+from webapp.feeds.offsets import connector_begins, connector_sent, reached
 from webapp.feeds.rates import BUCKETS, row_limits_of
 
 log = logging.getLogger(__name__)
@@ -169,7 +169,9 @@ class Run(threading.Thread):
         """Sends answers until `over`. Answers written but not recorded when the
         process dies are written again."""
         connector = self.connector
-        offset = self._offset()
+        if (offset := self._offset()) is None:
+            offset = beginning(connector)
+            connector_begins(connector, offset)
         with closing(kind.open(settings_of(connector), GuardedNetwork(), f"{connector.feed.name}-{connector.pk}")) as sink:
             for part in answers_of(connector, offset):
                 if part.records:
@@ -205,6 +207,9 @@ class Run(threading.Thread):
                     held = Batch()
                 elif batch.messages:
                     source.acknowledge(batch.offset)
+                if offset is None and batch.offset is not None:
+                    offset = batch.offset
+                    connector_begins(connector, offset)
                 if self.over.is_set():
                     return
                 if self._report_now_and_then():

@@ -122,12 +122,12 @@ def connector_create(
 @transaction.atomic
 def connector_update(*, connector: Connector, settings: Mapping[str, Any] | None = None, set_by: User | None = None, **changes: Any) -> Connector:
     """Changes what is given; secret settings that are left out stay. Another address or topic
-    starts again, without an offset. Raises Refused.
+    starts again, without an offset; another password does not. Raises Refused.
 
     `set_by`: the user who gives the settings.
     """
     connector = hold(connector)
-    before = settings_of(connector)
+    before, stream = settings_of(connector), dict(connector.settings)
     if changes.get("enabled") and not connector.enabled:
         # Its process is only about to start.
         connector.seen_at = timezone.now()
@@ -141,7 +141,7 @@ def connector_update(*, connector: Connector, settings: Mapping[str, Any] | None
     if settings is not None or "reading" in changes:
         # A connector can be disabled even if its settings would no longer be accepted.
         _check_meaning(connector)
-    if settings_of(connector) != before:
+    if connector.settings != stream:
         connector.offset = None
     connector.revision += 1
     connector.failures, connector.last_error, connector.last_error_at, connector.next_try_at = 0, "", None, None

@@ -22,6 +22,12 @@ def reached(connector: Connector, batch: Batch) -> dict[str, Any]:
     }
 
 
+def connector_begins(connector: Connector, offset: Any) -> None:
+    """Stores where a connector begins, before anything has come: "from now on" stays the same
+    moment when the other side is away or the process ends meanwhile."""
+    Connector.objects.filter(pk=connector.pk, revision=connector.revision, offset__isnull=True).update(offset=offset)
+
+
 def connector_reached(feed: Feed, note: Mapping[str, Any], rows: int) -> None:
     """Stores the connector's offset from a delivery's note. Call it in the transaction
     that settles the delivery."""

@@ -46,6 +46,11 @@ DELIVERIES = ("--queues=deliveries", "--pool=threads", "--concurrency=8", "--hos
 worker's tasks are not delayed."""
 
 
+SETTINGS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "EMAIL_URL", "NUMBA_CACHE_DIR", "SECRET_KEY_FALLBACKS")
+"""Settings whose names do not begin with VEDETTE_."""
+NOT_FOR_COMMANDS = ("VEDETTE_TOKEN", "VEDETTE_DEMO_PASSWORD", "VEDETTE_DEMO_ADMIN_PASSWORD")
+
+
 def manage(*arguments: str) -> tuple[str, ...]:
     """The command that runs `manage.py` with this interpreter."""
     return (sys.executable, str(ROOT / "manage.py"), *arguments)
@@ -79,7 +84,18 @@ def environment(var: Path, *, port: int, database_url: str, redis_url: str) -> d
     }
     # A JAVA_HOME that Spark cannot use was replaced on purpose; the port is the one that was free.
     forced = ("JAVA_HOME", "VEDETTE_PORT")
-    return {name: value if name in forced else os.environ.get(name) or value for name, value in chosen.items()}
+    return given_settings() | {name: value if name in forced else os.environ.get(name) or value for name, value in chosen.items()}
+
+
+def given_settings() -> dict[str, str]:
+    """The settings of the caller's environment. Commands in another terminal need them too: a
+    backup without VEDETTE_LOG_STORE would contain no rows."""
+    names = {name: name.removesuffix("_FILE") for name in os.environ}
+    return {
+        name: os.environ[name]
+        for name, setting in names.items()
+        if (setting.startswith("VEDETTE_") or setting in SETTINGS) and setting not in NOT_FOR_COMMANDS
+    }
 
 
 def owner_environment(postgres: EmbeddedPostgres | None) -> dict[str, str]:

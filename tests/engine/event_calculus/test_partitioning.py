@@ -132,6 +132,25 @@ def answer(asked: RegisteredQuery, stream: pa.Table, batch_rows: int, partitions
 
 
 @settings(max_examples=examples(100), deadline=None)
+@given(questions(), streams(), st.integers(1, 9), st.integers(1, 3))
+def test_what_holds_before_the_end_does_not_depend_on_batches(asked: RegisteredQuery, stream: list[Row], batch_rows: int, partitions: int) -> None:
+    """A heartbeat after rows counts in their batch as in the next one, and decides nothing that a
+    later row could change."""
+    rows_ = table(stream)
+    whole, parts = answer(asked, rows_, max(len(rows_), 1), 1), answer(asked, rows_, batch_rows, partitions)
+    assert total_of(parts[:-1]) == total_of(whole[:-1])
+    assert total_of(parts) == total_of(whole)
+
+
+def total_of(changes: list[Changes]) -> Changes:
+    """What holds after all of them."""
+    total: Changes = Counter()
+    for one in changes:
+        total.update(one)
+    return Counter({fact: weight for fact, weight in total.items() if weight})
+
+
+@settings(max_examples=examples(100), deadline=None)
 @given(questions(), streams(), st.integers(1, 9), st.integers(2, 4), st.booleans())
 def test_two_stages_answer_as_one(asked: RegisteredQuery, stream: list[Row], batch_rows: int, partitions: int, restart: bool) -> None:
     """The changes are equal batch by batch, for all edges, outputs and groundings, with late rows,

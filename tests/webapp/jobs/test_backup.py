@@ -177,3 +177,22 @@ def test_a_file_that_is_there_is_replaced_only_when_asked_to(feed: Feed, setting
     said = StringIO()
     call_command("backup", str(file), replace=True, stdout=said)
     assert tarfile.is_tarfile(file) and f"{file}: 1 feed, " in said.getvalue()
+
+
+def test_a_folder_that_is_not_there_is_named_before_anything_is_copied(settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.VAR = tmp_path / "here"
+    monkeypatch.setattr(backup, "staged", lambda folder: pytest.fail("it copies"))
+    with pytest.raises(CommandError, match=f"{tmp_path / 'away'} is no folder that this user may write to"):
+        call_command("backup", str(tmp_path / "away" / "vedette.tar"), stdout=StringIO())
+
+
+def test_without_the_owner_the_variable_that_is_missing_is_named(settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The application's role may not read tables that the owner has made since."""
+
+    def refused(*arguments: Any) -> None:
+        raise BackupError("pg_dump failed: permission denied for table detections_p02916")
+
+    monkeypatch.setattr(backup, "dump", refused)
+    settings.VAR, settings.DATABASE_OWNER = tmp_path / "here", {}
+    with pytest.raises(CommandError, match=r"^DATABASE_OWNER_URL is not set, and only the owner"):
+        call_command("backup", str(tmp_path / "vedette.tar"), stdout=StringIO())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,15 @@ def places() -> backup.InstanceFolders:
     return backup.InstanceFolders(Path(settings.VAR), Path(settings.EVENT_LOG_ROOT), Path(settings.CHECKPOINT_ROOT), Path(settings.MEDIA_ROOT))
 
 
+def only_the_owner(error: Exception) -> str:
+    """The text of an error, with the remedy where a right is missing."""
+    if settings.DATABASE_OWNER or "permission denied" not in str(error):
+        return str(error)
+    return (
+        "DATABASE_OWNER_URL is not set, and only the owner of the database may do this (on a system of make demo or make up: . var/environment-owner)"
+    )
+
+
 class Command(BaseCommand):
     help = "Writes database, log, state and plans of this instance into one file, while everything runs. Secrets of the environment are not in it."
 
@@ -38,12 +48,15 @@ class Command(BaseCommand):
             raise CommandError(f"{target} is a folder: name a file in it")
         if target.exists() and not options["replace"]:
             raise CommandError(f"{target} is there already: choose another name, or replace it with --replace")
+        # Before everything is copied.
+        if not os.access(target.parent, os.W_OK | os.X_OK):
+            raise CommandError(f"{target.parent} is no folder that this user may write to: make it, or name another")
         try:
             with backup.staged(here.var) as staging, as_owner(connection):
                 rows = self._take(here, staging)
                 backup.pack(staging, target, {"rows": rows})
         except (backup.BackupError, PostgresError, LogDamaged, OSError) as error:
-            raise CommandError(str(error)) from error
+            raise CommandError(only_the_owner(error)) from error
         self.stdout.write(f"{target}: {counted(len(rows), 'feed')}, {counted(sum(rows.values()), 'row')} processed, {target.stat().st_size:,} bytes")
 
     def _take(self, here: backup.InstanceFolders, staging: Path) -> dict[str, int]:

@@ -6,7 +6,6 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connection
@@ -18,7 +17,7 @@ from webapp.feeds.models import LogHead, LogSegment
 from webapp.jobs.models import Job, ObservedState
 from webapp.platform import backup
 from webapp.platform.postgres import PostgresError
-from webapp.supervisor.management.commands.backup import places
+from webapp.supervisor.management.commands.backup import only_the_owner, places
 
 
 class Command(BaseCommand):
@@ -43,8 +42,7 @@ class Command(BaseCommand):
                     backup.load(connection.settings_dict, staging / backup.DATABASE)
                 backup.place(staging, here)
         except (backup.BackupError, PostgresError, OSError) as error:
-            remedy = "" if settings.DATABASE_OWNER or "permission denied" not in str(error) else " Set DATABASE_OWNER_URL: only the owner may."
-            raise CommandError(f"{error}{remedy}") from error
+            raise CommandError(only_the_owner(error)) from error
         call_command("migrate", verbosity=0, interactive=False)
         # The processes of the backed-up instance do not run here.
         Job.objects.update(observed_state=ObservedState.STOPPED, pid=None, pgid=None, pid_started=None, lease_owner="", lease_until=None, token="")

@@ -64,10 +64,11 @@ function changesView(before: VersionRow | undefined, after: VersionRow, open: bo
     "details",
     { open },
     h("summary", { class: "small" }, t("Changes since version {version}", { version: formatNumber(before.version) })),
-    ...(places.length > 0 ? lines : [h("p", { class: "small" }, t("The specification is the same: a region, or a query that this one uses, has changed."))]),
+    ...(places.length > 0 ? lines : [h("p", { class: "small" }, UNCHANGED)]),
   );
 }
 
+const UNCHANGED = t("The specification is the same: a region, or a query that this one uses, has changed.");
 const SIGNS = { added: "+", removed: "\u2212", same: " " } as const;
 /** What screen readers announce as an insertion or a deletion. */
 const TAGS = { added: "ins", removed: "del", same: "span" } as const;

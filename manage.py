@@ -45,6 +45,12 @@ def main() -> int:
             raise
         fault = str(error).strip().splitlines()[0]
         sys.exit(f"{fault}. The database does not have this version's tables: run manage.py migrate")
+    except (OSError, ValueError) as error:
+        from engine.sources.store import StoreError, StoreUnavailable
+
+        if not isinstance(error, StoreError | StoreUnavailable) or "--traceback" in sys.argv:
+            raise
+        sys.exit(str(error))
     return 0
 
 

@@ -29,6 +29,8 @@ from engine.sources.segments import sync
 AT_ONCE = 8
 TIMEOUT_S, PAUSE_S = 10.0, 0.2
 """How long operations are retried: a restart of the store must not end a job."""
+REFUSALS = ("ACCESS_DENIED", "INVALID_ACCESS_KEY_ID", "INVALID_CLIENT_TOKEN_ID", "SIGNATURE_DOES_NOT_MATCH")
+"""In messages of stores that refuse the keys."""
 
 Found = TypeVar("Found")
 
@@ -170,8 +172,14 @@ def _with_retries(act: Callable[[], Found]) -> Found:
             raise
         except OSError as error:
             if time.monotonic() > give_up:
-                raise StoreUnavailable(f"the store does not answer: {error}") from error
+                raise StoreUnavailable(f"{_what_failed(error)}: {error}") from error
         time.sleep(PAUSE_S)
+
+
+def _what_failed(error: OSError) -> str:
+    if any(code in str(error) for code in REFUSALS):
+        return "the store refuses access (are the keys of VEDETTE_LOG_STORE right?)"
+    return "the store does not answer"
 
 
 def _put_locally(path: Path, content: Iterable[pa.Buffer | bytes], lasting: bool) -> None:

@@ -153,7 +153,7 @@ def run(*, feeds: bool, verbose: bool) -> None:
         "VEDETTE_WEBHOOK_NETWORKS": os.environ.get("VEDETTE_WEBHOOK_NETWORKS") or "127.0.0.0/8",
     }
     owner = demo.owner_environment(postgres)
-    demo.keep_environment(var / "environment", variables)
+    demo.keep_environments(var, variables, owner)
     password = kept_secret(var / "analyst-password", 12)
     passwords = {"VEDETTE_DEMO_PASSWORD": password, "VEDETTE_DEMO_ADMIN_PASSWORD": kept_secret(var / "admin-password", 12)}
     with ProcessManager(var / "log", environment=variables, echo=verbose) as manager:

@@ -119,6 +119,13 @@ def keep_environment(path: Path, variables: Mapping[str, str]) -> None:
     path.write_text("".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items()))
 
 
+def keep_environments(var: Path, variables: Mapping[str, str], owner: Mapping[str, str]) -> None:
+    """Writes what other shells need for `manage.py`, and what they need in addition for commands of
+    the database's owner, such as a backup."""
+    keep_environment(var / "environment", variables)
+    keep_environment(var / "environment-owner", owner)
+
+
 def processes(var: Path, port: int, *, feeds: bool) -> Iterator[Process]:
     """The processes that need PostgreSQL and Redis, in the order of their start; they are stopped
     in the reverse one."""
@@ -203,8 +210,7 @@ def run(*, feeds: bool, verbose: bool, backup: Path | None = None) -> None:
         redis_url=redis.url if redis else os.environ["REDIS_URL"],
     )
     owner = owner_environment(postgres)
-    keep_environment(var / "environment", variables)
-    keep_environment(var / "environment-owner", owner)
+    keep_environments(var, variables, owner)
     password = kept_secret(var / "analyst-password", 12)
     passwords = {"VEDETTE_DEMO_PASSWORD": password, "VEDETTE_DEMO_ADMIN_PASSWORD": kept_secret(var / "admin-password", 12)}
     with ProcessManager(var / "log", environment=variables, echo=verbose) as manager:

@@ -29,9 +29,7 @@ def only_the_owner(error: Exception) -> str:
     """The text of an error, with the remedy where a right is missing."""
     if settings.DATABASE_OWNER or "permission denied" not in str(error):
         return str(error)
-    return (
-        "DATABASE_OWNER_URL is not set, and only the owner of the database may do this (on a system of make demo or make up: . var/environment-owner)"
-    )
+    return "DATABASE_OWNER_URL is not set, and only the owner of the database may do this (with make demo, up or cluster: . VAR/environment-owner)"
 
 
 class Command(BaseCommand):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,6 +13,8 @@ from tests.browser.forms import DROPPED, page_asks, shot
 from tests.webapp.answers import a_feed
 from webapp.feeds.models import Region
 from webapp.feeds.services import region_create
+from webapp.queries.models import QueryVersion
+from webapp.queries.services import query_register
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -201,9 +204,39 @@ def test_files_dropped_on_the_page_are_imported(page: Page, site: Site) -> None:
 @pytest.mark.parametrize("size", [(1440, 900), (1024, 700), (390, 844)])
 def test_nothing_hides_the_corners_of_the_chosen_region(size: tuple[int, int], page: Page, site: Site) -> None:
     site.resize(*size)
+    wide, tall = [[x, 55 + (y - 55) / 5] for x, y in FIELD], [[10 + (x - 10) / 5, y] for x, y in FIELD]
+    for name, ring in (("field", FIELD), ("wide", wide), ("tall", tall)):
+        Region.objects.filter(name="field").update(geometry={"type": "Polygon", "coordinates": [ring]})
+        page.reload()
+        opened(page)
+        shot(page, f"regions-{name}-{size[0]}")
+        for x, y in vertices(page):
+            found = page.evaluate("([x, y]) => document.elementFromPoint(x, y)?.className ?? 'outside of the window'", [x, y])
+            assert "marker-icon" in found, (name, x, y, found)
+    assert site.faults == []
+
+
+def test_an_edited_export_replaces_regions_after_the_page_has_named_them(page: Page, site: Site) -> None:
+    feed = Region.objects.get().feed
+    specification = {"family": "border", "version": 1, "region": {"region": "field"}}
+    query_register(owner=feed.owner, feed=feed, name="Into the field", specification=specification)
+    region_create(owner=feed.owner, feed=feed, name="untouched", geometry={"center": [10, 56], "radius": 500})
+    page.reload()
     opened(page)
-    shot(page, f"regions-{size[0]}")
-    for x, y in vertices(page):
-        found = page.evaluate("([x, y]) => document.elementFromPoint(x, y)?.className ?? 'outside of the window'", [x, y])
-        assert "marker-icon" in found, (x, y, found)
+    page.get_by_role("button", name="Export").click()
+    with page.expect_download() as download:
+        page.get_by_role("menuitem", name="GeoJSON").click()
+    text = Path(download.value.path()).read_text().replace("55.5", "55.75")
+    assert page.evaluate(DROPPED, ["h1", "edited.geojson", text])
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_text("“field” has another shape; a copy would be called “field 2”").wait_for()
+    dialog.get_by_text("these queries get new versions: Into the field.").wait_for()
+    shot(page, "regions-replace")
+    assert dialog.get_by_role("button", name="Cancel").evaluate("one => one === document.activeElement"), "Enter replaces nothing"
+    dialog.get_by_role("button", name="Replace it").click()
+    page.get_by_text("1 region replaced.").wait_for()
+    assert stored()[0][2] == [11.0, 55.75] and Region.objects.count() == 2
+    assert QueryVersion.objects.filter(query__name="Into the field").count() == 2
+    page.get_by_text("Corners as numbers").click()
+    site.world.wait(lambda: page.get_by_label("Corner 3, Latitude", exact=True).input_value() == "55.75", 10, "the open card follows")
     assert site.faults == []

@@ -1,5 +1,4 @@
-import { ApiError, call, getAll, type Fault, post, query as address, reason } from "../lib/api";
-import { importedRegions } from "../lib/answers";
+import { ApiError, call, getAll, type Fault, post, query as address } from "../lib/api";
 import { button, download, empty, h, icon, linkButton, replace } from "../lib/dom";
 import { mayMake } from "../lib/roles";
 import { describe, rectangleIn, type Geometry } from "../lib/regions";
@@ -7,7 +6,7 @@ import { region as regionParser, type Feed, type RegionRow } from "../lib/shapes
 import { lastFeed, setLastFeed } from "../lib/preferences";
 import { attachMenu } from "../views/menu_view";
 import { CoordinateTableView } from "../views/coordinate_table_view";
-import { chooseImport, importOthers, type ImportChoice } from "../views/import_choice_view";
+import { importFile } from "../views/region_import";
 import { confirmDanger } from "../views/dialog_view";
 import { distinct, showFaults } from "../views/faults_view";
 import { acceptFiles } from "../views/file_drops";
@@ -16,10 +15,8 @@ import { replaceable } from "../views/replacing";
 import { fileButton, RegionEditorView } from "../views/region_editor_view";
 import { REGION_FILES } from "../views/query_form/region_choice";
 import { fail, openShell, toast } from "../views/shell_view";
-import { t, tn } from "../lib/texts";
+import { t } from "../lib/texts";
 
-/** The most faults that an answer lists. */
-const MOST_FAULTS = 500;
 const shell = openShell();
 const name = new URLSearchParams(location.search).get("feed") ?? lastFeed();
 const start = shell.feeds.find((feed) => feed.name === name) ?? shell.feeds[0];
@@ -92,7 +89,7 @@ class RegionsPage {
         h(
           "div",
           { class: "bar-actions" },
-          mayMake(shell.me) ? fileButton(t("Import"), REGION_FILES, (file) => void this.importFile(file)) : null,
+          mayMake(shell.me) ? fileButton(t("Import"), REGION_FILES, (file) => void this.importFiles([file])) : null,
           exporter,
         ),
       ),
@@ -408,46 +405,15 @@ class RegionsPage {
     }
   }
 
-  /**
-   * What to import of a file; if some of it is refused, stored already, or gets another
-   * name, the reader chooses. Null: nothing. A file that is refused as a whole is sent, so that the
-   * server reports the reason.
-   */
-  private async askedAbout(form: FormData): Promise<ImportChoice | null> {
-    form.append("dry_run", "true");
-    const { created, refused } = await post("regions/import", form, importedRegions);
-    form.delete("dry_run");
-    if (created.length === 0) return "all";
-    if (refused.length > 0) {
-      if (!(await importOthers(refused, created.length))) return null;
-      form.append("partial", "true");
-    }
-    const isPlain = created.every((row) => row.same_as === null && row.file_name === null);
-    return isPlain ? "all" : await chooseImport(created);
-  }
-
+  /** One after the other: each may ask something. */
   private async importFiles(files: readonly File[]): Promise<void> {
-    for (const file of files) await this.importFile(file);
-  }
-
-  private async importFile(file: File): Promise<void> {
-    const form = new FormData();
-    form.append("file", file);
-    form.append("feed", this.feed.name);
-    try {
-      const choice = await this.askedAbout(form);
-      if (choice === null) return;
-      if (choice === "new") form.append("only_new", "true");
-      const { created } = await post("regions/import", form, importedRegions);
-      toast(tn("1 region imported.", "{count} regions imported.", created.length), "good");
+    for (const file of files) {
+      const imported = await importFile(file, this.feed, (id) => this.rows.find((row) => row.id === id)?.used_by ?? []);
+      if (imported === null) continue;
       await this.load();
-      this.fitTo(created);
-    } catch (error) {
-      const count = error instanceof ApiError ? error.faults.length : 0;
-      const shown = count < MOST_FAULTS ? count : `${MOST_FAULTS}+`;
-      if (count > 1)
-        toast(t("Nothing was stored: the file has {count} faults. {reason}", { count: shown, reason: reason(error) }), "critical");
-      else fail(error);
+      // It may be one of those that were replaced.
+      if (this.current !== null && !this.isChanged()) this.select(this.rows.find((row) => row.id === this.current?.id) ?? null);
+      this.fitTo(imported);
     }
   }
 }

@@ -48,6 +48,8 @@ const FAULTS: Record<ShapeFault, string> = {
   overlap: t("Parts of the region overlap, so it cannot be saved. Drag their corners apart."),
 };
 
+/** CSS pixels that the tools and the buttons of the zoom cover. */
+const COVERED = { left: 40, top: 0, right: 24, bottom: 0 };
 /** Pixels between a region and its label. */
 const LABEL_GAP = 12;
 
@@ -105,7 +107,7 @@ export class RegionEditorView implements EditorMap {
     const toolbar = h("div", { class: "map-tools" }, this.tools, ...extra);
     this.element = h("div", { class: "region-editor" }, canvas, toolbar, this.note);
     place.append(this.element);
-    this.feedMap = openMap(canvas, feed);
+    this.feedMap = openMap(canvas, feed, { covered: () => COVERED });
     const { map } = this.feedMap;
     this.corners = new DrawnCorners(
       map,

@@ -230,7 +230,8 @@ def test_an_edited_export_replaces_regions_after_the_page_has_named_them(page: P
     assert page.evaluate(DROPPED, ["h1", "edited.geojson", text])
     dialog = page.get_by_role("dialog")
     dialog.get_by_text("“field” has another shape; a copy would be called “field 2”").wait_for()
-    dialog.get_by_text("these queries get new versions: Into the field.").wait_for()
+    dialog.get_by_text("Replacing gives these queries new versions: Into the field.").wait_for()
+    dialog.get_by_text("1 other region is stored as it is in the file").wait_for()
     shot(page, "regions-replace")
     assert dialog.get_by_role("button", name="Cancel").evaluate("one => one === document.activeElement"), "Enter replaces nothing"
     dialog.get_by_role("button", name="Replace it").click()

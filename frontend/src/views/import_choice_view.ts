@@ -73,10 +73,16 @@ function lines(texts: readonly string[]): (HTMLElement | null)[] {
 export function chooseImport(rows: readonly FoundRegion[], usedBy: UsedBy): Promise<ImportChoice | null> {
   const replacing = rows.filter((row) => isReplacing(row));
   const fresh = rows.filter((row) => row.same_as === null).length;
-  const listed = rows.filter((row) => !isReplacing(row) && (row.same_as !== null || row.file_name !== null));
+  const isSettled = (row: FoundRegion): boolean => replacing.length > 0 && row.could_replace !== null;
+  const listed = rows.filter((row) => !isSettled(row) && (row.same_as !== null || row.file_name !== null));
+  const isWorthChoosing = rows.some((row) => row.same_as === null && !isSettled(row));
   return new Promise((resolve) => {
     let chosen: ImportChoice | null = null;
-    const dialog = openDialog(titleOf(rows, replacing.length), ...replacements(replacing, usedBy), ...lines(listed.map(line)));
+    const dialog = openDialog(
+      titleOf(rows, replacing.length),
+      ...replacements(replacing, unchangedIn(rows), usedBy),
+      ...lines(listed.map(line)),
+    );
     const choice = (text: string, what: ImportChoice, kind = ""): HTMLElement =>
       button(text, {
         kind,
@@ -90,7 +96,7 @@ export function chooseImport(rows: readonly FoundRegion[], usedBy: UsedBy): Prom
       button(t("Cancel"), { onClick: dialog.close }),
       choice(tn("Import it", "Import all {count}", rows.length), "all", isPrimary ? "button-primary" : ""),
     );
-    if (fresh > 0 && fresh < rows.length)
+    if (isWorthChoosing && fresh < rows.length)
       dialog.foot.append(
         choice(
           tn("Import only the new one", "Import only the {count} new ones", fresh),
@@ -105,6 +111,10 @@ export function chooseImport(rows: readonly FoundRegion[], usedBy: UsedBy): Prom
 
 function isReplacing({ could_replace }: FoundRegion): boolean {
   return could_replace !== null && could_replace.changes.length > 0;
+}
+
+function unchangedIn(rows: readonly FoundRegion[]): number {
+  return rows.filter(({ could_replace }) => could_replace?.changes.length === 0).length;
 }
 
 function titleOf(rows: readonly FoundRegion[], replacing: number): string {
@@ -125,7 +135,7 @@ function replaceText(rows: readonly FoundRegion[], replaced: number): string {
 }
 
 /** All of them: the reader decides about each. */
-function replacements(rows: readonly FoundRegion[], usedBy: UsedBy): (HTMLElement | null)[] {
+function replacements(rows: readonly FoundRegion[], unchanged: number, usedBy: UsedBy): (HTMLElement | null)[] {
   if (rows.length === 0) return [];
   const queries = new Map(
     rows
@@ -140,7 +150,18 @@ function replacements(rows: readonly FoundRegion[], usedBy: UsedBy): (HTMLElemen
           "p",
           { class: "notice small" },
           icon("info"),
-          h("span", {}, t("If you replace them, these queries get new versions: {names}.", { names: [...queries.values()].join(", ") })),
+          h("span", {}, t("Replacing gives these queries new versions: {names}.", { names: [...queries.values()].join(", ") })),
+        ),
+    unchanged === 0
+      ? null
+      : h(
+          "p",
+          { class: "small muted" },
+          tn(
+            "1 other region is stored as it is in the file: replacing leaves it as it is.",
+            "{count} other regions are stored as they are in the file: replacing leaves them as they are.",
+            unchanged,
+          ),
         ),
   ];
 }

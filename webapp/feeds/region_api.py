@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, Literal, TypedDict
 
 from django.db.models import QuerySet
 from django.http import HttpResponse
@@ -34,6 +34,7 @@ from webapp.feeds.models import MOST_TAGS, TAG, TAG_LENGTH, Region
 from webapp.feeds.of_feed import FeedNameField, NamedSerializer, OfFeedSerializer, OfFeedView
 from webapp.feeds.region_files import FILE_BYTES
 from webapp.feeds.selectors import feed_get
+from webapp.queries import region_import
 from webapp.queries.regions import region_bulk_delete, region_delete, region_list, region_update
 
 EXPORTED = 10_000
@@ -67,6 +68,7 @@ class ImportSerializer(KnownKeys):
         required=False, default=False, help_text="Store the good ones though others are refused."
     )
     only_new = serializers.BooleanField(required=False, default=False, help_text="Leave out regions of the shape of a stored one.")
+    replace = serializers.BooleanField(required=False, default=False, help_text="Replace stored regions of the same names that you may change.")
     dry_run = serializers.BooleanField(required=False, default=False, help_text="Store nothing, say what would happen.")
 
 
@@ -84,15 +86,31 @@ class _RegionRow(TypedDict):
     bbox: Annotated[list[float], Length(4)]
 
 
+class Replaceable(TypedDict):
+    """A stored region of that name which the user may change, and what of it differs."""
+
+    id: int
+    changes: list[Literal["geometry", "tags"]]
+
+
 class ImportedRegion(_RegionRow, total=False):
     """A region of a file; without an id where nothing was stored.
 
     `file_name`: its name in the file, if that was taken. `same_as`: a stored region of its shape.
+    `could_replace`: what `replace` would change instead.
     """
 
     id: int
     file_name: str
     same_as: str
+    could_replace: Replaceable
+
+
+class ReplacedRegion(_RegionRow):
+    """A stored region as the import left it, or would leave it."""
+
+    id: int
+    changes: list[Literal["geometry", "tags"]]
 
 
 class RefusedRow(FaultsBody):
@@ -104,11 +122,12 @@ class RefusedRow(FaultsBody):
 
 class _Imported(TypedDict):
     created: list[ImportedRegion]
+    replaced: list[ReplacedRegion]
     refused: list[RefusedRow]
 
 
 class ImportedRegions(_Imported, total=False):
-    """What an import stored, or would store; `faults`: those of all refused
+    """What an import stored and replaced, or would; `faults`: those of all refused
     rows, where there are some."""
 
     faults: list[FaultRow]
@@ -174,13 +193,14 @@ class RegionView(OfFeedView):
         data = serializer.validated_data
         if data["file"].size > FILE_BYTES:
             raise ValidationError({"file": Message("The file has more than {most} MB.", most=FILE_BYTES // 1_000_000)})
-        imported = services.regions_import(
+        imported = region_import.regions_import(
             owner=person(request),
             feed=data["feed"],
             features=read_features(data["file"].read(), geographic=data["feed"].crs == "geographic", name_field=data["name_field"] or None),
             tags=data["tags"].split(","),
             partial=data["partial"],
             only_new=data["only_new"],
+            replace=data["replace"],
             dry_run=data["dry_run"],
         )
         stored = not data["dry_run"] and (data["partial"] or not imported.refused)
@@ -233,23 +253,30 @@ class RegionImportView(RegionView):
     parser_classes = (MultiPartParser,)
 
 
-def _import_answer(imported: services.Imported, stored: bool) -> ImportedRegions:
+def _import_answer(imported: region_import.Imported, stored: bool) -> ImportedRegions:
     refused: list[RefusedRow] = [{"row": row, "name": name, **faults_body(faults)} for row, name, faults in imported.refused]
     all_faults = faults_body(in_row(row, fault) for row, _, faults in imported.refused for fault in faults)["faults"]
     created = [_imported_row(one, stored) for one in imported.regions]
-    answer: ImportedRegions = {"created": created, "refused": refused}
+    answer: ImportedRegions = {"created": created, "replaced": [_replaced_row(one) for one in imported.replaced], "refused": refused}
     if all_faults:
         # The common form of refusals, for clients that read only that.
         answer["faults"] = all_faults
     return answer
 
 
-def _imported_row(one: services.ImportedRegion, stored: bool) -> ImportedRegion:
+def _replaced_row(one: region_import.Replacement) -> ReplacedRegion:
+    region = one.stored
+    return {"id": region.pk, "name": region.name, "geometry": region.geometry, "bbox": region.bbox, "changes": list(one.changes)}
+
+
+def _imported_row(one: region_import.ImportedRegion, stored: bool) -> ImportedRegion:
     row: ImportedRegion = {"name": one.region.name, "geometry": one.region.geometry, "bbox": one.region.bbox}
     if one.file_name is not None:
         row["file_name"] = one.file_name
     if one.same_as is not None:
         row["same_as"] = one.same_as
+    if one.could_replace is not None:
+        row["could_replace"] = {"id": one.could_replace.stored.pk, "changes": list(one.could_replace.changes)}
     if stored:
         row["id"] = one.region.pk
     return row

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from django.core.files.base import ContentFile
@@ -21,7 +19,6 @@ from webapp.feeds.admission import default_ahead
 from webapp.feeds.documents import checked_region, feed_faults, vertices_of
 from webapp.feeds.heads import feed_head_ensure, feed_head_follow_team, feed_place, feed_reopen
 from webapp.feeds.models import MOST_TAGS, TAG_FORM, TAG_LENGTH, Feed, IngestCounter, Region
-from webapp.feeds.region_files import Feature
 from webapp.feeds.selectors import feeds_held, vertices_held
 
 SCHEMA_FIELDS = ("name", "crs", "time", "tick", "columns", "dedupe", "lateness")
@@ -160,87 +157,6 @@ def checked_tags(tags: Iterable[str]) -> list[str]:
 
 def trimmed_tags(tags: Iterable[str]) -> list[str]:
     return sorted({tag.strip() for tag in tags if tag.strip()})
-
-
-@dataclass(frozen=True)
-class ImportedRegion:
-    """A region that an import stored, or would store.
-
-    `file_name`: its name in the file, if that was taken. `same_as`: a stored region of its shape.
-    """
-
-    region: Region
-    file_name: str | None
-    same_as: str | None
-
-
-@dataclass(frozen=True)
-class Imported:
-    """What an import stored, or would store, and its refusals: (row in the file, name, faults)."""
-
-    regions: list[ImportedRegion]
-    refused: list[tuple[int, str, list[Fault]]]
-
-
-def regions_import(
-    *,
-    owner: User,
-    feed: Feed,
-    features: Sequence[Feature],
-    tags: Sequence[str] = (),
-    partial: bool = False,
-    only_new: bool = False,
-    dry_run: bool = False,
-) -> Imported:
-    """Stores the regions of a file, all or none unless `partial`. A nameless one is named by its
-    place; a taken name gets a number.
-
-    `only_new`: regions of the shape of one that is stored already, and that the
-    owner may see, are left out.
-    """
-    for_all = checked_tags(tags)
-    taken = set(Region.objects.filter(feed=feed).values_list("name", flat=True))
-    visible = Region.objects.visible_to(owner).filter(feed=feed).order_by("-name").values_list("geometry", "name")
-    stored = {_shape_key(geometry): name for geometry, name in visible}
-    regions: list[ImportedRegion] = []
-    refused: list[tuple[int, str, list[Fault]]] = []
-    for feature in features:
-        try:
-            if feature.fault:
-                raise refuse("/geometry", feature.fault)
-            document, bbox = checked_region(feature.geometry, feed, "/geometry")
-            own_tags = checked_tags([*for_all, *feature.tags])
-        except Refused as error:
-            refused.append((feature.row, feature.name, list(error.faults)))
-            continue
-        same_as = stored.get(_shape_key(document))
-        if only_new and same_as is not None:
-            continue
-        wanted = feature.name or f"region {feature.row}"
-        name = _free_name(wanted, taken)
-        made = Region(owner=owner, feed=feed, name=name, geometry=document, bbox=list(bbox), tags=own_tags)
-        made.vertices = vertices_of(document)
-        regions.append(ImportedRegion(made, None if name == wanted else wanted, same_as))
-    if not dry_run and (partial or not refused):
-        with transaction.atomic():
-            quota_check("vertices", user=owner, more=sum(one.region.vertices for one in regions), held=vertices_held)
-            Region.objects.bulk_create([one.region for one in regions], batch_size=500)
-    return Imported(regions, refused)
-
-
-def _shape_key(geometry: Any) -> str:
-    """Equal for equal shapes, whether a whole coordinate is stored as 51 or 51.0."""
-    return json.dumps(json.loads(json.dumps(geometry), parse_int=float), sort_keys=True)
-
-
-def _free_name(name: str, taken: set[str]) -> str:
-    """`name`, or `name 2`, `name 3`, ... ; then taken."""
-    free, number = name, 1
-    while free in taken:
-        number += 1
-        free = f"{name[:90]} {number}"
-    taken.add(free)
-    return free
 
 
 @transaction.atomic

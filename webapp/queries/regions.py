@@ -17,7 +17,7 @@ from webapp.accounts.quotas import quota_check
 from webapp.config.faults import InUse, refuse_if_changed
 from webapp.config.room import hold
 from webapp.feeds.documents import checked_region, vertices_of
-from webapp.feeds.models import Region
+from webapp.feeds.models import Feed, Region
 from webapp.feeds.selectors import vertices_held
 from webapp.feeds.services import trimmed_tags
 from webapp.queries.derivation import dependents
@@ -68,7 +68,7 @@ def region_update(*, region: Region, user: User, seen_at: datetime | None = None
     if region.name != old_name:
         queries_rename_region(region=region, old=old_name)
     if region.geometry != old_geometry:
-        queries_follow_region(region=region, user=user)
+        queries_follow_regions(feed=region.feed, regions=[region], user=user)
     return region
 
 
@@ -98,12 +98,13 @@ def region_bulk_delete(*, regions: Sequence[Region], user: User) -> tuple[list[i
 
 
 @transaction.atomic
-def queries_follow_region(*, region: Region, user: User) -> list[Query]:
-    """Makes new versions of the queries that name `region`, whose geometry has
-    just changed. The queries."""
-    using = list(Query.objects.filter(regions=region, deleted_at=None).select_related("feed").order_by("pk"))
+def queries_follow_regions(*, feed: Feed, regions: Sequence[Region], user: User) -> list[Query]:
+    """Makes one new version of each query that names some of the feed's `regions`, whose geometries
+    have just changed. The queries."""
+    naming = Query.regions.through.objects.filter(region__in=regions).values("query")
+    using = list(Query.objects.filter(pk__in=naming, deleted_at=None).select_related("feed").order_by("pk"))
     if using:
-        feed_version = next_version(region.feed)
+        feed_version = next_version(feed)
         deriving = set(Query.derives_from.through.objects.filter(from_query__in=using).values_list("from_query", flat=True))
         alone = [query for query in using if query.pk not in deriving]
         for query in alone:

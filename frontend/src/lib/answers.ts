@@ -121,8 +121,11 @@ export const importedRegions = record({
       file_name: otherwise(nullable(string), null),
       /** A stored region of the same shape. */
       same_as: otherwise(nullable(string), null),
+      /** The stored region of its name that the reader may change, and what of it differs. */
+      could_replace: otherwise(nullable(record({ id, changes: list(oneOf("geometry", "tags")) })), null),
     }),
   ),
+  replaced: otherwise(list(record({ id, name: string, geometry: regionGeometry })), []),
   refused: list(record({ row: number, name: otherwise(string, ""), faults: faultList })),
 });
 

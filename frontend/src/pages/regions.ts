@@ -1,5 +1,4 @@
-import { ApiError, call, getAll, post, query as address, reason } from "../lib/api";
-import { importedRegions } from "../lib/answers";
+import { ApiError, call, getAll, type Fault, post, query as address } from "../lib/api";
 import { button, download, empty, h, icon, linkButton, replace } from "../lib/dom";
 import { mayMake } from "../lib/roles";
 import { describe, rectangleIn, type Geometry } from "../lib/regions";
@@ -7,18 +6,17 @@ import { region as regionParser, type Feed, type RegionRow } from "../lib/shapes
 import { lastFeed, setLastFeed } from "../lib/preferences";
 import { attachMenu } from "../views/menu_view";
 import { CoordinateTableView } from "../views/coordinate_table_view";
-import { chooseImport, importOthers, type ImportChoice } from "../views/import_choice_view";
+import { importFile } from "../views/region_import";
 import { confirmDanger } from "../views/dialog_view";
-import { showFaults } from "../views/faults_view";
+import { distinct, showFaults } from "../views/faults_view";
+import { acceptFiles } from "../views/file_drops";
 import { boundsOf } from "../views/map_view";
 import { replaceable } from "../views/replacing";
 import { fileButton, RegionEditorView } from "../views/region_editor_view";
 import { REGION_FILES } from "../views/query_form/region_choice";
 import { fail, openShell, toast } from "../views/shell_view";
-import { t, tn } from "../lib/texts";
+import { t } from "../lib/texts";
 
-/** The most faults that an answer lists. */
-const MOST_FAULTS = 500;
 const shell = openShell();
 const name = new URLSearchParams(location.search).get("feed") ?? lastFeed();
 const start = shell.feeds.find((feed) => feed.name === name) ?? shell.feeds[0];
@@ -30,6 +28,10 @@ class RegionsPage {
   private draft: Geometry | null = null;
   /** The region whose card is open: its id, or "new". */
   private shownFor = "";
+  /** Of the open card. */
+  private readonly description = h("span", { class: "small faint" });
+  private fields: { name: HTMLInputElement; tags: HTMLInputElement } | null = null;
+  private readonly discarder = button(t("Discard"), { kind: "button-quiet", onClick: () => this.select(this.current) });
   private readonly search = h("input", {
     class: "input",
     type: "search",
@@ -51,7 +53,11 @@ class RegionsPage {
         h("option", { value: one.name, selected: one.name === feed.name }, one.title === "" ? one.name : one.title),
       ),
     );
-    feeds.addEventListener("change", () => location.assign(address("/regions/", { feed: feeds.value })));
+    feeds.addEventListener("change", () => {
+      location.assign(address("/regions/", { feed: feeds.value }));
+      // The reader may stay because of unsaved changes.
+      feeds.value = feed.name;
+    });
     const exporter = button(t("Export"), { icon: "download" });
     attachMenu(exporter, () =>
       (["geojson", "kml", "gpkg", "csv"] as const).map((format) => ({
@@ -71,7 +77,9 @@ class RegionsPage {
         mayMake(shell.me) ? button(t("New region by numbers"), { icon: "plus", kind: "button-sm", onClick: () => this.begin() }) : null,
       ),
       this.list,
+      this.card,
     );
+    const page = h("div", { class: "regions-page" }, side, map);
     replace(
       shell.root,
       h(
@@ -81,12 +89,18 @@ class RegionsPage {
         h(
           "div",
           { class: "bar-actions" },
-          mayMake(shell.me) ? fileButton(t("Import"), REGION_FILES, (file) => void this.importFile(file)) : null,
+          mayMake(shell.me) ? fileButton(t("Import"), REGION_FILES, (file) => void this.importFiles([file])) : null,
           exporter,
         ),
       ),
-      h("div", { class: "regions-page" }, side, map, this.card),
+      page,
     );
+    if (mayMake(shell.me))
+      acceptFiles(
+        shell.root,
+        (files) => void this.importFiles(files),
+        (isOver) => page.classList.toggle("regions-drop", isOver),
+      );
     this.editor = new RegionEditorView(map, feed, (geometry) => this.edited(geometry), [], mayMake(shell.me));
     this.table = new CoordinateTableView(
       isGeographic ? [t("Longitude"), t("Latitude")] : ["x", "y"],
@@ -94,12 +108,14 @@ class RegionsPage {
       (geometry) => {
         this.draft = geometry;
         this.editor.showRegion(geometry, true);
+        this.description.textContent = this.describe(geometry);
+        this.showDiscarder();
       },
       () => this.editor.shownBox(),
     );
     this.search.addEventListener("input", () => this.showList());
     window.addEventListener("beforeunload", (event) => {
-      if (this.draft !== null) event.preventDefault();
+      if (this.isChanged()) event.preventDefault();
     });
     void this.load(true);
   }
@@ -168,7 +184,7 @@ class RegionsPage {
             "span",
             { class: "grow" },
             h("span", { class: "region-name truncate" }, row.name),
-            h("span", { class: "small faint" }, describe(row.geometry, this.feed.crs === "geographic")),
+            h("span", { class: "small faint" }, this.describe(row.geometry)),
           ),
           row.used_by.length > 0 ? h("span", { class: "badge", title: t("Queries that use it") }, row.used_by.length) : null,
         ),
@@ -182,22 +198,36 @@ class RegionsPage {
   }
 
   private async turnTo(row: RegionRow): Promise<void> {
-    if (await this.mayDiscard()) this.select(row);
+    if (!(await this.mayDiscard())) return;
+    this.select(row);
+    // On a small screen the list is below the map.
+    this.editor.element.scrollIntoView({ block: "nearest" });
   }
 
-  /** Whether no drawn region is unsaved, or the reader discards it. */
+  /** Whether the open region is not saved as it is shown: its shape, name or tags. */
+  private isChanged(): boolean {
+    const { current, draft, fields } = this;
+    if (draft !== null || current === null || fields === null) return draft !== null;
+    return fields.name.value !== current.name || fields.tags.value !== current.tags.join(", ");
+  }
+
+  /** Whether nothing is unsaved, or the reader discards it. */
   private async mayDiscard(): Promise<boolean> {
-    if (this.draft === null) return true;
-    return confirmDanger(t("Discard what you have drawn?"), t("It is not saved."), t("Discard"));
+    if (!this.isChanged()) return true;
+    return this.current === null
+      ? confirmDanger(t("Discard what you have drawn?"), t("It is not saved."), t("Discard"))
+      : confirmDanger(t("Discard your changes of “{name}”?", { name: this.current.name }), t("They are not saved."), t("Discard"));
   }
 
   private isAt(row: RegionRow): boolean {
-    return this.draft === null && this.current?.id === row.id;
+    return !this.isChanged() && this.current?.id === row.id;
   }
 
+  /** Shows a region as it is stored. */
   private select(row: RegionRow | null): void {
     this.current = row;
     this.draft = null;
+    this.shownFor = "";
     this.showContext();
     this.editor.showRegion(row?.geometry ?? null, row?.editable ?? true, true);
     this.showList();
@@ -218,9 +248,15 @@ class RegionsPage {
     this.card.querySelector<HTMLElement>("#region-name")?.focus();
   }
 
+  /** The shape was changed on the map; null: it is to be removed. */
   private edited(geometry: Geometry | null): void {
+    const row = this.current;
+    if (geometry === null && row !== null) {
+      this.editor.showRegion(this.draft ?? row.geometry, row.editable);
+      void this.remove(row);
+      return;
+    }
     this.draft = geometry;
-    if (geometry === null) this.current = null;
     this.showCard();
   }
 
@@ -250,16 +286,15 @@ class RegionsPage {
       disabled: row?.editable === false,
     });
     this.shownFor = key;
+    this.fields = { name: nameField, tags: tagField };
+    for (const field of [nameField, tagField]) field.addEventListener("input", () => this.showDiscarder());
+    this.showDiscarder();
+    this.description.textContent = this.describe(geometry);
     this.table.show(geometry);
     const usedBy = row?.used_by ?? [];
     replace(
       this.card,
-      h(
-        "div",
-        { class: "row spread" },
-        h("h2", {}, row === null ? t("New region") : row.name),
-        h("span", { class: "small faint" }, describe(geometry, this.feed.crs === "geographic")),
-      ),
+      h("div", { class: "row spread" }, h("h2", {}, row === null ? t("New region") : row.name), this.description),
       h("div", { class: "field", "data-pointer": "/name" }, h("label", { for: "region-name" }, t("Name")), nameField),
       h("div", { class: "field", "data-pointer": "/tags" }, h("label", { for: "region-tags" }, t("Tags")), tagField),
       h(
@@ -287,14 +322,22 @@ class RegionsPage {
               kind: "button-primary",
               onClick: () => this.save(nameField.value, tagField.value, this.draft ?? geometry),
             }),
+        this.discarder,
         row === null ? null : linkButton(t("Who is inside"), `/regions/${row.id}`, "activity"),
         row === null ? null : linkButton(t("Query on it"), address("/queries/new", { feed: this.feed.name, region: row.name }), "plus"),
         row === null || !row.editable
           ? null
           : button(t("Delete"), { icon: "trash-2", kind: "button-quiet button-danger", onClick: () => this.remove(row) }),
-        row === null ? button(t("Discard"), { kind: "button-quiet", onClick: () => this.select(null) }) : null,
       ),
     );
+  }
+
+  private describe(geometry: Geometry): string {
+    return describe(geometry, this.feed.crs === "geographic");
+  }
+
+  private showDiscarder(): void {
+    this.discarder.hidden = !this.isChanged();
   }
 
   private async save(title: string, tags: string, geometry: Geometry): Promise<void> {
@@ -307,24 +350,36 @@ class RegionsPage {
         .map((tag) => tag.trim())
         .filter((tag) => tag !== ""),
     };
+    const { current, draft } = this;
     try {
-      const saved = this.current === null ? await post("regions/", body, regionParser) : await this.changed(this.current, body);
+      const saved = current === null ? await post("regions/", body, regionParser) : await this.changed(current, body);
       if (saved === null) return;
-      this.draft = null;
-      this.current = saved;
+      // Not if something else was started, or the shape changed again meanwhile.
+      if (this.current === current && this.draft === draft) {
+        this.current = saved;
+        this.draft = null;
+        this.shownFor = "";
+        this.showCard();
+      }
       toast(t("“{name}” is saved.", { name: saved.name }), "good");
       await this.load();
-      // Not if something else was started meanwhile.
       if (this.isAt(saved)) this.select(this.rows.find((row) => row.id === saved.id) ?? null);
     } catch (error) {
       if (error instanceof ApiError && error.status === 400) {
         this.card.querySelector("details")?.setAttribute("open", "");
-        const rest = showFaults(this.card, error.faults);
+        const rest = showFaults(this.card, distinct(this.explained(error.faults)));
         if (rest[0] !== undefined) toast(rest[0].message, "critical");
       } else {
         fail(error);
       }
     }
+  }
+
+  /** The page's own words for a shape that it knows cannot be saved: they have the remedy. */
+  private explained(faults: readonly Fault[]): readonly Fault[] {
+    const problem = this.editor.problem();
+    const isOfShape = ({ pointer }: Fault): boolean => pointer === "/geometry" || pointer.startsWith("/geometry/");
+    return problem === null ? faults : faults.map((fault) => (isOfShape(fault) ? { ...fault, message: problem } : fault));
   }
 
   /** The region with these changes; null when another user's change is kept. */
@@ -350,42 +405,15 @@ class RegionsPage {
     }
   }
 
-  /**
-   * What to import of a file; if some of it is refused, stored already, or gets another
-   * name, the reader chooses. Null: nothing. A file that is refused as a whole is sent, so that the
-   * server reports the reason.
-   */
-  private async askedAbout(form: FormData): Promise<ImportChoice | null> {
-    form.append("dry_run", "true");
-    const { created, refused } = await post("regions/import", form, importedRegions);
-    form.delete("dry_run");
-    if (created.length === 0) return "all";
-    if (refused.length > 0) {
-      if (!(await importOthers(refused, created.length))) return null;
-      form.append("partial", "true");
-    }
-    const isPlain = created.every((row) => row.same_as === null && row.file_name === null);
-    return isPlain ? "all" : await chooseImport(created);
-  }
-
-  private async importFile(file: File): Promise<void> {
-    const form = new FormData();
-    form.append("file", file);
-    form.append("feed", this.feed.name);
-    try {
-      const choice = await this.askedAbout(form);
-      if (choice === null) return;
-      if (choice === "new") form.append("only_new", "true");
-      const { created } = await post("regions/import", form, importedRegions);
-      toast(tn("1 region imported.", "{count} regions imported.", created.length), "good");
+  /** One after the other: each may ask something. */
+  private async importFiles(files: readonly File[]): Promise<void> {
+    for (const file of files) {
+      const imported = await importFile(file, this.feed, (id) => this.rows.find((row) => row.id === id)?.used_by ?? []);
+      if (imported === null) continue;
       await this.load();
-      this.fitTo(created);
-    } catch (error) {
-      const count = error instanceof ApiError ? error.faults.length : 0;
-      const shown = count < MOST_FAULTS ? count : `${MOST_FAULTS}+`;
-      if (count > 1)
-        toast(t("Nothing was stored: the file has {count} faults. {reason}", { count: shown, reason: reason(error) }), "critical");
-      else fail(error);
+      // It may be one of those that were replaced.
+      if (this.current !== null && !this.isChanged()) this.select(this.rows.find((row) => row.id === this.current?.id) ?? null);
+      this.fitTo(imported);
     }
   }
 }

@@ -12,6 +12,7 @@ import {
   type Geometry,
   type Ring,
 } from "../lib/regions";
+import { cornersOfHole, holesOf, withoutHole } from "../lib/rings";
 import { t } from "../lib/texts";
 
 export class CoordinateTableView {
@@ -188,13 +189,37 @@ export class CoordinateTableView {
           },
         }),
       ),
+      this.holes(),
     );
+  }
+
+  /** Holes are drawn on the map; here they can be removed by keyboard, too. */
+  private holes(): HTMLElement | null {
+    const { geometry } = this;
+    const places = geometry === null ? [] : holesOf(geometry);
+    if (geometry === null || places.length === 0) return null;
+    const lines = places.map((place, i) =>
+      h(
+        "li",
+        { class: "row spread small" },
+        t("Hole {number}, {count} corners", { number: i + 1, count: cornersOfHole(geometry, place) }),
+        iconButton(t("Remove hole {number}", { number: i + 1 }), "trash-2", {
+          kind: "button-quiet button-sm",
+          onClick: () => {
+            if (this.geometry !== null) this.take(withoutHole(this.geometry, place));
+            this.fields[0]?.focus();
+          },
+        }),
+      ),
+    );
+    return h("ul", { class: "stack-tight" }, ...lines);
   }
 }
 
 /** Geometries of the same form have the same fields. */
 function formOf(geometry: Geometry): string {
-  return isCircle(geometry) ? "circle" : String(openRing(geometry).length);
+  if (isCircle(geometry)) return "circle";
+  return [openRing(geometry).length, ...holesOf(geometry).map((hole) => cornersOfHole(geometry, hole))].join();
 }
 
 function numbersOf(geometry: Geometry): number[] {

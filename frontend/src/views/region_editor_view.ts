@@ -10,35 +10,48 @@ import { get } from "../lib/api";
 import { positions } from "../lib/answers";
 import { button, h, iconButton } from "../lib/dom";
 import { token } from "../lib/colours";
-import { around, isCircle, type Box, type Geometry, type Ring } from "../lib/regions";
+import { around, isCircle, type Box, type Geometry } from "../lib/regions";
+import { closedRing, holeAt, holesOf, shapeFault, withHole, withoutHole, type ShapeFault } from "../lib/rings";
 import { EntitiesData } from "../data/entities_data";
 import { type Feed, type Position } from "../lib/shapes";
+import { DrawnCorners } from "./drawn_corners";
 import type { EditorMap, MapShape, PointDocument } from "./editors/editor";
 import { EntityLayer } from "./entity_layer";
+import { layerOf, shapeOf, tidy } from "./layer_shapes";
 import { boundsOf, latLng, openMap, shownBox, type FeedMap } from "./map_view";
 import { RegionLayer, type DrawnRegion } from "./region_layer";
 import { t } from "../lib/texts";
 
 type Shape = "Polygon" | "Rectangle" | "Circle";
-const SHAPES: [Shape, string, string][] = [
+/** What is drawn: a new region, or a hole in the one with handles. */
+type Tool = Shape | "Hole";
+/** What the next click on the map chooses. */
+type Choice = "Point" | "HoleToRemove";
+const TOOLS: [Tool, string, string][] = [
   ["Polygon", "pentagon", t("Draw a polygon")],
   ["Rectangle", "rectangle-horizontal", t("Draw a rectangle")],
   ["Circle", "circle", t("Draw a circle")],
+  ["Hole", "square-dashed-plus", t("Draw a hole in the region")],
 ];
-const HINTS: Record<Shape | "Point", string> = {
+const HINTS: Record<Tool | Choice, string> = {
   Point: t("Click the place on the map. Escape cancels."),
   Polygon: t("Click to set corners; click the first one again to finish. Escape cancels."),
   Rectangle: t("Click one corner, then the opposite one. Escape cancels."),
   Circle: t("Click the centre, then the edge. Escape cancels."),
+  Hole: t("Click to set corners inside the region; click the first one again to finish. Escape cancels."),
+  HoleToRemove: t("Click the hole that you want to remove. Escape cancels."),
+};
+const REFUSED = t("An edge to there would cross another edge: click elsewhere, or take back the last corner.");
+const FAULTS: Record<ShapeFault, string> = {
+  crossing: t("Edges of the region cross, so it cannot be saved. Drag a corner until none cross."),
+  outside: t("A hole is not inside the region, so it cannot be saved. Drag its corners inside, or remove the hole."),
+  overlap: t("Parts of the region overlap, so it cannot be saved. Drag their corners apart."),
 };
 
+/** CSS pixels that the tools and the buttons of the zoom cover. */
+const COVERED = { left: 40, top: 0, right: 24, bottom: 0 };
 /** Pixels between a region and its label. */
 const LABEL_GAP = 12;
-
-/** A type of Leaflet-Geoman, which does not export it. */
-interface CornersDrawn {
-  _removeLastVertex(): void;
-}
 
 /** Vertices on the map are for pointers only: by keyboard they are numbers in a table. */
 function forPointers(corner: L.Marker): void {
@@ -55,14 +68,22 @@ export class RegionEditorView implements EditorMap {
   private readonly layers = L.featureGroup();
   private readonly quiet: RegionLayer;
   private readonly note = h("div", { class: "map-note", hidden: true, role: "status" });
-  private readonly buttons = new Map<Shape, HTMLButtonElement>();
+  private readonly buttons = new Map<Tool, HTMLButtonElement>();
+  private readonly holeRemover = iconButton(t("Remove a hole"), "square-dashed-x", {
+    onClick: () => this.choosing(this.choice === "HoleToRemove" ? null : "HoleToRemove"),
+  });
   private readonly clear: HTMLButtonElement;
+  private readonly corners: DrawnCorners;
   private readonly isGeographic: boolean;
   private shapes: readonly MapShape[] = [];
   private asked: ((geometry: Geometry | [number, number]) => void) | null = null;
   private picked: ((name: string) => void) | null = null;
   private readonly tools = h("div", { class: "button-group" });
-  private isPlacing = false;
+  private tool: Tool | null = null;
+  private choice: Choice | null = null;
+  /** No corner can be set where the pointer is. */
+  private isRefused = false;
+  private fault: ShapeFault | null = null;
   /** The reader has panned or zoomed the map. */
   private isMoved = false;
 
@@ -80,20 +101,29 @@ export class RegionEditorView implements EditorMap {
   ) {
     this.isGeographic = feed.crs === "geographic";
     const canvas = h("div", { class: "map-canvas" });
-    for (const [shape, name, text] of SHAPES) this.buttons.set(shape, iconButton(text, name, { onClick: () => this.draw(shape) }));
+    for (const [tool, name, text] of TOOLS) this.buttons.set(tool, iconButton(text, name, { onClick: () => this.draw(tool) }));
     this.clear = iconButton(t("Remove the region"), "trash-2", { onClick: () => this.editable()?.onEdited?.(null) });
-    this.tools.append(...(mayDraw ? this.buttons.values() : []), this.clear);
-    this.element = h("div", { class: "region-editor" }, canvas, h("div", { class: "map-tools" }, this.tools, ...extra), this.note);
+    this.tools.append(...(mayDraw ? this.buttons.values() : []), this.holeRemover, this.clear);
+    const toolbar = h("div", { class: "map-tools" }, this.tools, ...extra);
+    this.element = h("div", { class: "region-editor" }, canvas, toolbar, this.note);
     place.append(this.element);
-    this.feedMap = openMap(canvas, feed);
+    this.feedMap = openMap(canvas, feed, { covered: () => COVERED });
     const { map } = this.feedMap;
+    this.corners = new DrawnCorners(
+      map,
+      () => this.redraw(),
+      (isRefused) => this.pointedAt(isRefused),
+    );
+    toolbar.append(this.corners.element);
     map.pm.setGlobalOptions({ allowSelfIntersection: false, snappable: false, limitMarkersToCount: 60 });
     this.quiet = new RegionLayer(this.feedMap.project, this.isGeographic).addTo(map);
     this.layers.addTo(map);
     map.on("pm:create", ({ layer }) => {
       map.removeLayer(layer);
-      const drawn = read(layer, this.isGeographic);
-      if (drawn !== null) this.take(drawn);
+      const drawn = shapeOf(layer, this.isGeographic);
+      if (drawn === null) return;
+      if (this.tool === "Hole") this.changeRings((geometry) => withHole(geometry, closedRing(drawn)));
+      else this.take(drawn);
     });
     map.on("pm:drawend", () => this.drawing(null));
     for (const kind of ["pointerdown", "wheel", "keydown"]) canvas.addEventListener(kind, () => (this.isMoved = true));
@@ -104,24 +134,15 @@ export class RegionEditorView implements EditorMap {
     this.element.addEventListener("keydown", (event) => {
       if (event.key !== "Escape") return;
       map.pm.disableDraw();
-      this.placing(false);
+      this.choosing(null);
     });
-    document.addEventListener("keydown", (event) => this.undoing(event));
+    document.addEventListener("keydown", (event) => {
+      const isTyping = event.target instanceof HTMLElement && event.target.matches("input, textarea, select, [contenteditable]");
+      if (!isTyping && this.corners.pressed(event)) event.preventDefault();
+    });
     this.paint();
     this.readyTools();
     void this.showEntities();
-  }
-
-  /**
-   * Ctrl+Z takes back the newest corner: the browser's own undo would change a text field
-   * that the reader has left.
-   */
-  private undoing(event: KeyboardEvent): void {
-    const { pm } = this.feedMap.map;
-    const isTyping = event.target instanceof HTMLElement && event.target.matches("input, textarea, select, [contenteditable]");
-    if (event.key.toLowerCase() !== "z" || !(event.ctrlKey || event.metaKey) || isTyping || !pm.globalDrawModeEnabled()) return;
-    event.preventDefault();
-    if (pm.Draw.getActiveShape() === "Polygon") (pm.Draw as unknown as { Polygon: CornersDrawn }).Polygon._removeLastVertex();
   }
 
   /** What the map shows, in the feed's coordinates. */
@@ -146,6 +167,11 @@ export class RegionEditorView implements EditorMap {
     this.show(geometry === null ? [] : [{ id: "region", geometry, label: "", active: true, ...(isEditable ? { onEdited } : {}) }], fit);
   }
 
+  /** Why the shape with handles cannot be saved, and the remedy; null: as far as the page knows, it can. */
+  problem(): string | null {
+    return this.fault === null ? null : FAULTS[this.fault];
+  }
+
   // ---- The interface for editors
 
   show(shapes: readonly MapShape[], fit = false): void {
@@ -168,7 +194,7 @@ export class RegionEditorView implements EditorMap {
     this.asked = onDrawn;
     this.picked = onPicked;
     this.readyTools();
-    if (kind === "point") this.placing(true);
+    if (kind === "point") this.choosing("Point");
     else if (begin) this.draw("Polygon");
   }
 
@@ -177,7 +203,7 @@ export class RegionEditorView implements EditorMap {
     this.picked = null;
     this.pointed(null);
     this.readyTools();
-    this.placing(false);
+    this.choosing(null);
     this.feedMap.map.pm.disableDraw();
   }
 
@@ -195,8 +221,10 @@ export class RegionEditorView implements EditorMap {
 
   private paint(): void {
     this.layers.clearLayers();
+    this.fault = null;
     this.clear.disabled = this.editable() === undefined;
     this.tools.hidden = !this.mayDraw && this.clear.disabled;
+    this.readyTools();
     const accent = token("--accent");
     const quiet: DrawnRegion[] = [];
     for (const { id, geometry, label, picture, active, onEdited } of this.shapes) {
@@ -205,6 +233,7 @@ export class RegionEditorView implements EditorMap {
       else quiet.push({ id, name: label, geometry, colour: accent });
     }
     this.quiet.set(quiet);
+    this.showNote();
   }
 
   private point({ coordinates }: PointDocument, label: string, active: boolean, accent: string): void {
@@ -219,15 +248,18 @@ export class RegionEditorView implements EditorMap {
 
   private strong(id: string, geometry: Geometry, label: string | HTMLElement, accent: string, isEditable: boolean): void {
     const style = { color: accent, weight: 2.5, fillOpacity: 0.14, dashArray: isEditable ? undefined : "5 5" };
-    const layer = isCircle(geometry)
-      ? L.circle(latLng(...geometry.center), { ...style, radius: geometry.radius })
-      : L.polygon(toLatLngs(geometry), style);
-    layer.addTo(this.layers);
+    const layer = layerOf(geometry, style).addTo(this.layers);
     if (typeof label === "string") name(layer, label);
     else this.above(geometry, label);
     if (!isEditable) return;
-    layer.pm.enable({ allowSelfIntersection: false, draggable: true });
-    const changed = (): void => this.edited(id, read(layer, this.isGeographic) ?? geometry);
+    // A corner stays where it was dragged, also where edges cross: it would jump back without a word.
+    layer.pm.enable({ allowSelfIntersection: true, draggable: true });
+    this.judge(layer, geometry);
+    const changed = (): void => {
+      const now = shapeOf(layer, this.isGeographic) ?? geometry;
+      this.judge(layer, now);
+      this.edited(id, now);
+    };
     for (const event of ["pm:edit", "pm:dragend", "pm:vertexremoved"]) layer.on(event, changed);
   }
 
@@ -257,9 +289,27 @@ export class RegionEditorView implements EditorMap {
     place();
   }
 
+  /** A shape that cannot be saved is red, and the note says why. */
+  private judge(layer: L.Path, geometry: Geometry): void {
+    this.fault = shapeFault(geometry, this.isGeographic);
+    layer.setStyle({ color: token(this.fault === null ? "--accent" : "--critical") });
+    this.showNote();
+  }
+
+  /** Adds or removes a hole of the region with handles; its handles are made anew. */
+  private changeRings(change: (geometry: Geometry) => Geometry): void {
+    const shape = this.editable();
+    if (shape === undefined || isPoint(shape.geometry)) return;
+    const geometry = change(shape.geometry);
+    this.shapes = this.shapes.map((one) => (one === shape ? { ...one, geometry } : one));
+    this.paint();
+    shape.onEdited?.(geometry);
+  }
+
   private edited(id: string, geometry: Geometry): void {
     const shape = this.shapes.find((one) => one.id === id);
     this.shapes = this.shapes.map((one) => (one === shape ? { ...one, geometry } : one));
+    this.readyTools();
     shape?.onEdited?.(geometry);
   }
 
@@ -278,9 +328,13 @@ export class RegionEditorView implements EditorMap {
     this.readyTools();
   }
 
-  /** The tools are enabled only while a caller waits for a shape. */
+  /** The tools of new shapes are enabled only while a caller waits for one. */
   private readyTools(): void {
-    for (const element of this.buttons.values()) element.disabled = this.asked === null && this.onChange === null;
+    const geometry = this.editable()?.geometry;
+    const mayHave = geometry !== undefined && !isPoint(geometry) && !isCircle(geometry);
+    for (const [tool, element] of this.buttons)
+      element.disabled = tool === "Hole" ? !mayHave : this.asked === null && this.onChange === null;
+    this.holeRemover.disabled = !mayHave || holesOf(geometry).length === 0;
   }
 
   /** The stored region that a click would choose. */
@@ -305,27 +359,36 @@ export class RegionEditorView implements EditorMap {
       this.stop();
       picked?.(region.name);
     }
-    if (!this.isPlacing) return;
-    this.placing(false);
-    this.take([tidy(at.lng, this.isGeographic), tidy(at.lat, this.isGeographic)]);
+    const { choice } = this;
+    if (choice === null) return;
+    this.choosing(null);
+    const place: [number, number] = [tidy(at.lng, this.isGeographic), tidy(at.lat, this.isGeographic)];
+    if (choice === "Point") this.take(place);
+    if (choice === "HoleToRemove")
+      this.changeRings((geometry) => {
+        const hole = holeAt(geometry, place);
+        return hole === null ? geometry : withoutHole(geometry, hole);
+      });
   }
 
-  private placing(isPlacing: boolean): void {
-    this.isPlacing = isPlacing;
-    this.element.classList.toggle("placing", isPlacing);
-    this.showHint(isPlacing ? "Point" : null);
+  private choosing(choice: Choice | null): void {
+    if (choice !== null) this.feedMap.map.pm.disableDraw();
+    this.choice = choice;
+    this.element.classList.toggle("placing", choice !== null);
+    this.holeRemover.setAttribute("aria-pressed", String(choice === "HoleToRemove"));
+    this.showNote();
   }
 
-  private draw(shape: Shape): void {
+  private draw(tool: Tool): void {
     const { map } = this.feedMap;
-    if (map.pm.globalDrawModeEnabled() && map.pm.Draw.getActiveShape() === shape) {
+    if (this.tool === tool) {
       map.pm.disableDraw();
       return;
     }
-    this.placing(false);
+    this.choosing(null);
     const accent = token("--accent");
     const style = { color: accent, weight: 2.5 };
-    map.pm.enableDraw(shape, {
+    map.pm.enableDraw(tool === "Hole" ? "Polygon" : tool, {
       templineStyle: style,
       hintlineStyle: { ...style, dashArray: "5 5" },
       pathOptions: style,
@@ -333,17 +396,37 @@ export class RegionEditorView implements EditorMap {
       cursorMarker: true,
       continueDrawing: false,
     });
-    this.drawing(shape);
+    this.drawing(tool);
   }
 
-  private drawing(shape: Shape | null): void {
-    for (const [one, element] of this.buttons) element.setAttribute("aria-pressed", String(one === shape));
-    this.showHint(shape);
+  /** The same tool, without what was drawn with it so far. */
+  private redraw(): void {
+    const { tool } = this;
+    this.feedMap.map.pm.disableDraw();
+    if (tool !== null) this.draw(tool);
   }
 
-  private showHint(what: Shape | "Point" | null): void {
-    this.note.hidden = what === null;
-    this.note.textContent = what === null ? "" : HINTS[what];
+  private drawing(tool: Tool | null): void {
+    this.tool = tool;
+    this.isRefused = false;
+    for (const [one, element] of this.buttons) element.setAttribute("aria-pressed", String(one === tool));
+    this.showNote();
+  }
+
+  private pointedAt(isRefused: boolean): void {
+    if (this.isRefused === isRefused) return;
+    this.isRefused = isRefused;
+    this.showNote();
+  }
+
+  /** What to do next; else why the shape cannot be saved. */
+  private showNote(): void {
+    const next = this.tool ?? this.choice;
+    const text = this.isRefused ? REFUSED : next !== null ? HINTS[next] : this.problem();
+    this.note.hidden = text === null;
+    this.note.classList.toggle("map-note-fault", this.isRefused || (next === null && text !== null));
+    // A status is read out when its text is set.
+    if (this.note.textContent !== (text ?? "")) this.note.textContent = text ?? "";
   }
 
   private async showEntities(): Promise<void> {
@@ -389,32 +472,6 @@ function keyOf(shapes: readonly MapShape[]): string {
 function name(layer: L.Path, label: string): void {
   if (label !== "")
     layer.bindTooltip(h("span", {}, label), { permanent: true, direction: "top", className: "shape-label", offset: [0, -4] });
-}
-
-function toLatLngs(geometry: Exclude<Geometry, { center: unknown }>): L.LatLng[][] | L.LatLng[][][] {
-  const ring = (points: Ring): L.LatLng[] => points.slice(0, -1).map(([x, y]) => latLng(x, y));
-  return geometry.type === "Polygon" ? geometry.coordinates.map(ring) : geometry.coordinates.map((polygon) => polygon.map(ring));
-}
-
-/** Seven decimals of a degree are a centimetre. */
-function tidy(value: number, isGeographic: boolean): number {
-  return Number(value.toFixed(isGeographic ? 7 : 4));
-}
-
-function read(layer: L.Layer, isGeographic: boolean): Geometry | null {
-  const pair = (at: L.LatLng): [number, number] => [tidy(at.lng, isGeographic), tidy(at.lat, isGeographic)];
-  if (layer instanceof L.Circle) return { center: pair(layer.getLatLng()), radius: Number(layer.getRadius().toFixed(2)) };
-  if (!(layer instanceof L.Polygon)) return null;
-  const closed = (points: L.LatLng[]): Ring => {
-    const ring = points.map(pair);
-    const first = ring[0];
-    return first === undefined ? [] : [...ring, [first[0], first[1]]];
-  };
-  const found = layer.getLatLngs();
-  if (Array.isArray(found[0]) && Array.isArray(found[0][0]))
-    return { type: "MultiPolygon", coordinates: (found as L.LatLng[][][]).map((polygon) => polygon.map(closed)) };
-  const polygon = (Array.isArray(found[0]) ? found : [found]) as L.LatLng[][];
-  return { type: "Polygon", coordinates: polygon.map(closed) };
 }
 
 /** A button that opens the file chooser and passes the file on. */

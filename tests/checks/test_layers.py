@@ -162,6 +162,7 @@ OPEN_BESIDE = {
 OPEN_TO_PAGES = {
     "accounts": {"audit_log", "authentication"},
     "feeds": {"client", "exchange", "of_feed", "plan"},
+    "queries": {"region_import"},
     "detections": {"removal"},
     "connectors": {"facts", "rows"},
     "supervisor": {"measures"},

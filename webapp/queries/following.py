@@ -17,6 +17,7 @@ from webapp.feeds.models import Feed
 from webapp.queries.derivation import Graph, chosen, dependents, derive_faults, named_by, not_visible_to_owner, seen_by_owner, with_upstream
 from webapp.queries.models import Query, QueryStop
 from webapp.queries.references import frozen
+from webapp.queries.selectors import regions_of_queries
 from webapp.queries.versions import add_versions, end_versions
 
 Links = Query.derives_from.through
@@ -88,10 +89,7 @@ class _Following:
         self.candidates = candidates
         self.seen = {owner: self._seen_by(query) for owner, query in {query.owner_id: query for query in queries}.items()}
         self.upstream: dict[int, dict[str, Query]] = {}
-        self.regions: dict[int, dict[str, object]] = {}
-        through = Query.regions.through.objects.filter(query__in=queries)
-        for pk, name, geometry in through.values_list("query", "region__name", "region__geometry"):
-            self.regions.setdefault(pk, {})[name] = geometry
+        self.regions = regions_of_queries(queries)
 
     def _seen_by(self, query: Query) -> set[int]:
         return set(seen_by_owner(query).filter(pk__in=self.candidates).values_list("pk", flat=True))

@@ -22,7 +22,7 @@ from webapp.feeds.documents import checked_region, vertices_of
 from webapp.feeds.models import Feed, Region
 from webapp.feeds.region_files import Feature
 from webapp.feeds.selectors import vertices_held
-from webapp.feeds.services import checked_tags
+from webapp.feeds.services import checked_tags, trimmed_tags
 from webapp.queries.regions import queries_follow_regions
 
 Change = Literal["geometry", "tags"]
@@ -119,14 +119,14 @@ class _Reading:
         self._add(feature, Region(geometry=document, bbox=list(bbox), tags=tags), replacement)
 
     def _replacement(self, feature: Feature, document: Any) -> Replacement | None:
-        """Raises Refused when the stored region would have too many tags."""
+        """Raises Refused when the stored region is replaced and would have too many tags."""
         stored = self.replaceable.pop(feature.name, None)
         if stored is None:
             return None
-        tags = checked_tags([*self.tags, *(feature.tags or stored.tags)])
+        tags = trimmed_tags([*self.tags, *(feature.tags or stored.tags)])
         differs: dict[Change, bool] = {"geometry": _shape_key(stored.geometry) != _shape_key(document), "tags": sorted(stored.tags) != tags}
         if self.replace:
-            stored.geometry, stored.tags = document, tags
+            stored.geometry, stored.tags = document, checked_tags(tags)
         return Replacement(stored, tuple(name for name, is_other in differs.items() if is_other))
 
     def _add(self, feature: Feature, region: Region, could_replace: Replacement | None) -> None:

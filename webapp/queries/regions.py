@@ -7,7 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Prefetch, QuerySet
+from django.db.models import F, Prefetch, QuerySet
+from django.utils import timezone
 
 from engine.model.faults import Fault, Refused
 from engine.model.messages import Message
@@ -24,9 +25,9 @@ from webapp.queries.derivation import dependents
 from webapp.queries.following import dependents_follow, versions_renew
 from webapp.queries.models import Query
 from webapp.queries.references import frozen
-from webapp.queries.selectors import blocking_names
+from webapp.queries.selectors import blocking_names, regions_of_queries
 from webapp.queries.services import checked_specification
-from webapp.queries.versions import add_versions, end_version, next_version
+from webapp.queries.versions import add_versions, end_versions, next_version
 
 
 def region_list(*, user: AnyUser) -> QuerySet[Region]:
@@ -107,16 +108,26 @@ def queries_follow_regions(*, feed: Feed, regions: Sequence[Region], user: User)
         feed_version = next_version(feed)
         deriving = set(Query.derives_from.through.objects.filter(from_query__in=using).values_list("from_query", flat=True))
         alone = [query for query in using if query.pk not in deriving]
-        for query in alone:
-            end_version(query, feed_version)
-            query.version += 1
-            query.save(update_fields=["version", "updated_at"])
-            ready, _ = checked_specification(query.feed, query.specification, user, kept=query, derives=False)
-            add_versions([(query, ready)], feed_version, user)
+        _renew(alone, feed_version, user)
         dependents_follow(changed=[query.pk for query in alone], feed_version=feed_version, user=user)
         # The others may be unable to derive: this is checked again.
         versions_renew(sorted(deriving - {query.pk for query in dependents([query.pk for query in alone])}), feed_version, user)
     return using
+
+
+def _renew(queries: Sequence[Query], feed_version: int, user: User) -> None:
+    """New versions with the shapes that the queries' regions have now."""
+    regions = regions_of_queries(queries)
+    ready = [
+        checked_specification(query.feed, query.specification, user, kept=query, derives=False, regions=regions.get(query.pk, {}))[0]
+        for query in queries
+    ]
+    ids = [query.pk for query in queries]
+    end_versions(ids, feed_version)
+    Query.objects.filter(pk__in=ids).update(version=F("version") + 1, updated_at=timezone.now())
+    for query in queries:
+        query.version += 1
+    add_versions(list(zip(queries, ready, strict=True)), feed_version, user)
 
 
 @transaction.atomic

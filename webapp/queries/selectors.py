@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -50,6 +51,16 @@ def blocking_names(queries: Any, *, user: AnyUser) -> list[str]:
     can remove; twenty at most."""
     blocking = Query.objects.editable_by(user).filter(pk__in=queries.filter(deleted_at=None).values("pk"))
     return list(blocking.order_by("name").values_list("name", flat=True)[:20])
+
+
+def regions_of_queries(queries: Sequence[Query]) -> dict[int, dict[str, Any]]:
+    """The regions that each query names, by its id and their names; a query without any is not in
+    it."""
+    found: dict[int, dict[str, Any]] = {}
+    through = Query.regions.through.objects.filter(query__in=queries)
+    for pk, name, geometry in through.values_list("query", "region__name", "region__geometry"):
+        found.setdefault(pk, {})[name] = geometry
+    return found
 
 
 def query_names(*, feed: Feed) -> set[str]:

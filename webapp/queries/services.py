@@ -36,7 +36,7 @@ from webapp.queries.models import Calls, Query, QueryStop, Severity
 from webapp.queries.references import frozen, named_regions, stands_alone
 from webapp.queries.selectors import names_used, queries_held, rate_faults
 from webapp.queries.verdicts import faults_of, is_long
-from webapp.queries.versions import add_versions, end_version, end_versions, next_version, version_resume
+from webapp.queries.versions import add_versions, end_versions, next_version, version_resume
 
 SPECIFICATION = "/specification"
 queries_ended = Signal()
@@ -215,7 +215,7 @@ def query_edit(*, query: Query, user: User, stop_dependents: bool = False, seen_
         setattr(query, field, value)
     query.family = specification["family"]
     if (query.specification, query.enabled) != before:
-        end_version(query, feed_version)
+        end_versions([query.pk], feed_version)
         _set_regions(query, user)
         if specification != before[0] or (query.enabled and not version_resume(query, ready, feed_version)):
             query.version += 1
@@ -287,18 +287,26 @@ def queries_stop_without_access() -> None:
             versions_renew(not_visible_to_owner().get(feed, []), feed_version, None)
 
 
-def checked_specification(feed: Feed, specification: Any, user: User, kept: Query | None = None, *, derives: bool = True) -> tuple[Any, Any]:
+def checked_specification(
+    feed: Feed,
+    specification: Any,
+    user: User,
+    kept: Query | None = None,
+    *,
+    derives: bool = True,
+    regions: Mapping[str, Any] | None = None,
+) -> tuple[Any, Any]:
     """The specification with stored regions inserted, and the engine's checked form. Raises Refused
     with pointers below `/specification`.
 
-    `derives`: also faults between it and the queries it derives from.
+    `derives`: also faults between it and the queries it derives from. `regions`: those it may name;
+    unless given, all that the user may see and those that `kept` has.
     """
     try:
         if stands_alone(specification):
             return specification, check(specification, feed.engine_feed(), {})
-        regions = regions_of_feed(feed, user=user)
-        if kept is not None:
-            regions |= dict(kept.regions.values_list("name", "geometry"))
+        if regions is None:
+            regions = regions_of_feed(feed, user=user) | ({} if kept is None else dict(kept.regions.values_list("name", "geometry")))
         if is_long(specification):
             ready, checked = _checked_elsewhere(specification, feed.engine_feed(), regions), None
         else:

@@ -60,13 +60,9 @@ def add_versions(queries: Sequence[tuple[Query, Any]], feed_version: int, user: 
     )
 
 
-def end_version(query: Query, feed_version: int) -> None:
-    """The set `feed_version` is the first without the query's running version."""
-    end_versions([query.pk], feed_version)
-
-
 def end_versions(query_ids: Sequence[int], feed_version: int) -> None:
-    """The same for many queries of one feed."""
+    """The set `feed_version` is the first without the running versions of these queries, of one
+    feed."""
     QueryVersion.objects.filter(query__in=query_ids, to_feed_version=None).update(to_feed_version=feed_version)
 
 

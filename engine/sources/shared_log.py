@@ -144,12 +144,13 @@ class SharedSegment(Segment):
 
     def content(self) -> pa.NativeFile:
         """Opens the file. Raises LogDamaged when it is missing, FileNotFoundError when it was
-        compacted: readers look again."""
+        compacted: readers look again; StoreUnavailable."""
         assert self.files is not None and self.listing is not None
         try:
             return self.files.open(str(self.path))
         except FileNotFoundError:
             if self.listing.names(str(self.path)):
+                self.files.check_reachable()
                 raise self.damaged(Message("the file is missing")) from None
             raise
 

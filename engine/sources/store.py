@@ -102,6 +102,14 @@ class Files:
 
         return read() if self._is_local else _with_retries(read)
 
+    def check_reachable(self) -> None:
+        """Raises StoreUnavailable when the store's bucket or folder is not there: files that are
+        missing then are not lost."""
+        top = self.folder.removesuffix(f"/{self.below}") if self._is_local else self.folder.split("/")[0]
+        if _with_retries(lambda: self.system.get_file_info(top)).type == fs.FileType.NotFound:
+            place = f"{self.system.type_name}://{top}"
+            raise StoreUnavailable(f"{place} does not exist (is VEDETTE_LOG_STORE right, and its disk mounted?)")
+
     def remove(self, name: str) -> None:
         with suppress(OSError):
             self.system.delete_file(f"{self.folder}/{name}")

@@ -211,6 +211,25 @@ def test_an_altered_or_missing_file_is_damage_until_it_is_restored(shared: str) 
     assert "the log is whole. The feed continues." in said.getvalue()
 
 
+def test_a_disk_that_is_not_mounted_is_not_damage(shared: str) -> None:
+    a_feed()
+    log = event_log("city")
+    log.append(rows(1, 2))
+    away = Path(shared).rename(f"{shared}-unmounted")
+    with pytest.raises(StoreUnavailable, match=r"shared does not exist \(is VEDETTE_LOG_STORE right"):
+        list(log.read())
+    with pytest.raises(StoreUnavailable):
+        call_command("repair", "city", "--give-up")
+    away.rename(shared)
+    assert times(log) == [1, 2]
+
+
+def test_a_bucket_that_does_not_exist_is_not_damage(store: str) -> None:
+    log_in(store).append(rows(1, 2))
+    with pytest.raises(StoreUnavailable, match=r"s3://nowhere does not exist"):
+        list(log_in(store.replace(f"@{BUCKET}/", "@nowhere/"), Feed.objects.get()).read())
+
+
 def test_rows_without_a_copy_in_the_store_are_given_up_and_counted(shared: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # As for large files, which readers do not check as a whole.
     monkeypatch.setattr("engine.sources.shared_log.WHOLE_BYTES", 0)

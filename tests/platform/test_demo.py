@@ -220,6 +220,7 @@ def test_another_shell_reaches_the_running_system(tmp_path: Path) -> None:
 def test_another_shell_has_the_settings_with_which_it_was_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A backup from a shell without VEDETTE_LOG_STORE would be one without rows."""
     given = {"VEDETTE_LOG_STORE": "s3://rows/log", "AWS_SECRET_ACCESS_KEY": "s", "EMAIL_URL_FILE": "/mail", "VEDETTE_TOKEN": "t", "LANGUAGE": "de"}
+    monkeypatch.delenv("VEDETTE_VAR", raising=False)
     for name, value in given.items():
         monkeypatch.setenv(name, value)
     variables = environment(tmp_path, port=1, database_url="postgres:///a", redis_url="redis://a")

@@ -186,7 +186,7 @@ class World:
         self.cluster.twice = not self.cluster.twice
 
 
-@settings(deadline=None, max_examples=examples(25))
+@settings(deadline=None, max_examples=examples(15))
 @example(1, set(range(len(QUERIES))), 3, [(25, ("restart", None)), (0, ("change", {*range(len(QUERIES))} - {0})), (25, ("dump", None))])
 @given(st.integers(0, 1 << 16), CHOICES, st.integers(1, 5) | st.just(70), st.lists(st.tuples(st.integers(-8, 30), EVENTS), min_size=3, max_size=9))
 def test_answers_are_those_of_one_evaluator(
@@ -219,7 +219,7 @@ class LifeOnExecutors(Life):
         return ExecutorsProcessor(session(self.cluster), FEED, self.log, self.store, snapshots, partitions=3, batch_rows=4, storing=storing)
 
 
-@settings(deadline=None, max_examples=examples(40))
+@settings(deadline=None, max_examples=examples(25))
 @given(st.integers(0, 1 << 16), st.lists(STEPS, min_size=6, max_size=12))
 def test_whatever_crashes_where_every_answer_is_stored_once(
     tmp_path_factory: pytest.TempPathFactory, seed: int, steps: list[tuple[int, str, str]]

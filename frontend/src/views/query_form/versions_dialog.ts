@@ -49,22 +49,24 @@ export async function showVersions(row: QueryRow): Promise<void> {
   }
 }
 
-/** The lines of `after` that differ from those of the version before it; null for the first one. */
+/** Which lines of `after` differ from `before`, compared when they are shown; null for the first version. */
 function changesView(before: VersionRow | undefined, after: VersionRow, open: boolean): HTMLElement | null {
   if (before === undefined) return null;
+  const summary = h("summary", { class: "small" }, t("Changes since version {version}", { version: formatNumber(before.version) }));
+  const view = h("details", { open }, summary);
+  view.addEventListener("toggle", () => view.append(...changedLines(before, after)), { once: true });
+  return view;
+}
+
+function changedLines(before: VersionRow, after: VersionRow): HTMLElement[] {
   const places = changesBetween(before.specification, after.specification);
-  const lines = places.map((place) =>
+  if (places.length === 0) return [h("p", { class: "small" }, UNCHANGED)];
+  return places.map((place) =>
     h(
       "pre",
       { class: "mono document changes" },
       ...place.map(({ kind, text }) => h(TAGS[kind], { class: `change-${kind}` }, `${SIGNS[kind]} ${text}`)),
     ),
-  );
-  return h(
-    "details",
-    { open },
-    h("summary", { class: "small" }, t("Changes since version {version}", { version: formatNumber(before.version) })),
-    ...(places.length > 0 ? lines : [h("p", { class: "small" }, UNCHANGED)]),
   );
 }
 

@@ -78,3 +78,17 @@ def test_a_condition_offers_values_of_the_feed(site: Site) -> None:
     value.fill("1")
     offered.first.wait_for(state="detached")
     assert site.faults == []
+
+
+def test_drawing_on_a_phone_brings_the_map_into_view(site: Site) -> None:
+    """The map is above the form, whose button *Draw* did nothing that could be seen."""
+    walked(site).resize(390)
+    page = new_query(site, "border")
+    page.get_by_role("button", name="Draw", exact=True).click()
+    tool = page.locator(".map-tools button[aria-pressed=true]")
+    tool.wait_for()
+    box = tool.bounding_box()
+    assert box is not None
+    found = "([x, y]) => document.elementFromPoint(x, y)?.closest('.map-tools') instanceof Element"
+    assert page.evaluate(found, [box["x"] + box["width"] / 2, box["y"] + box["height"] / 2])
+    assert site.faults == []

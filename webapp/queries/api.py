@@ -136,7 +136,7 @@ class SpecificationSerializer(KnownKeys):
 class PreviewSerializer(SpecificationSerializer):
     """The specification to try, and the period of the log."""
 
-    minutes = serializers.FloatField(min_value=0.1, max_value=24 * 60, default=10)
+    minutes = serializers.FloatField(min_value=0.1, max_value=366 * 24 * 60, default=10)
 
 
 ONE_OR_MANY = PolymorphicProxySerializer("QueryOrQueries", [QuerySerializer, QuerySerializer(many=True)], resource_type_field_name=None, many=False)

@@ -1,5 +1,5 @@
-"""The answers that a query would have given in the last minutes, computed in a separate process
-that can be killed.
+"""The answers that a query would have given in the last minutes or days, computed in a separate
+process that can be killed.
 
 `run` is what that process does (`webapp/cage/child.py`); it loads neither Django nor a database.
 The evaluation begins with the span: an entity's first row in it is its first row.
@@ -71,7 +71,7 @@ def run(request: dict[str, Any], data: bytes = b"") -> dict[str, Any]:
     if newest is None:
         return {"from": None, "to": None, "rows": 0, "truncated": False, "total": 0, "answers": []}
     from_t = newest - int(request["span"])
-    first, truncated = _first_row(log, from_t, next_seq)
+    first, truncated = _first_row(log, from_t, newest, next_seq)
     names = {key: one["name"] for key, one in request["above"].items()}
     documents = {"0": request["specification"], **{key: one["specification"] for key, one in request["above"].items()}}
     queries = [RegisteredQuery(key, 1, check(one, feed, {}), sources_of(one, names)) for key, one in documents.items()]
@@ -97,14 +97,17 @@ def run(request: dict[str, Any], data: bytes = b"") -> dict[str, Any]:
     return {"from": max(from_t, oldest), "to": newest, "rows": rows, "truncated": truncated, "total": len(asserted), "answers": answers}
 
 
-def _first_row(log: Any, from_t: int, next_seq: int) -> tuple[int, bool]:
+def _first_row(log: Any, from_t: int, newest: int, next_seq: int) -> tuple[int, bool]:
     """The number of the first row to be read, and whether ROWS cut the span short."""
     import pyarrow.compute as pc
 
     limit = max(log.start, next_seq - ROWS)
-    table = log.tail(from_t, columns=["seq"])
-    first = pc.min(table.column("seq")).as_py() if table.num_rows else next_seq
-    return max(first, limit), first < next_seq - ROWS
+    # A long span of a large log: only what may be evaluated is looked at.
+    is_long = log.numbers_of(from_t, newest + 1, 0).first < limit
+    tables = log.read(limit, next_seq, columns=["seq", "t"]) if is_long else [log.tail(from_t, columns=["seq", "t"])]
+    inside = (pc.min(table.filter(pc.greater_equal(table.column("t"), from_t)).column("seq")).as_py() for table in tables)
+    first = min((seq for seq in inside if seq is not None), default=next_seq)
+    return max(first, limit), is_long and first == limit
 
 
 def _outcomes(evaluator: Any, log: Any, first: int, next_seq: int, step: int) -> Iterator[tuple[Any, int, int]]:

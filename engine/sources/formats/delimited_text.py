@@ -67,8 +67,10 @@ def encoding_of(head: bytes) -> str:
     except UnicodeDecodeError:
         if _is_mostly_utf8(head):
             return "utf-8"
-        best = from_bytes(head[:65_536], cp_isolation=list(BY_HAND[1:])).best()
-        return best.encoding.replace("_", "-") if best is not None else "windows-1252"
+        start = head[:65_536]
+        best = from_bytes(start, cp_isolation=list(BY_HAND[1:])).best()
+        # Others may read the same text: the most usual of them is the likeliest.
+        return next((name for name in BY_HAND if best is not None and start.decode(name, "replace") == str(best)), "windows-1252")
 
 
 def _is_mostly_utf8(head: bytes) -> bool:

@@ -100,6 +100,8 @@ export function diamond(context: CanvasRenderingContext2D, x: number, y: number,
 /** A text that is readable on any background, in the font of the context. */
 export function haloText(context: CanvasRenderingContext2D, text: string, x: number, y: number, ink: { text: string; halo: string }): void {
   context.lineWidth = 3.5;
+  // Sharp joins reach far beyond the letters.
+  context.lineJoin = "round";
   context.strokeStyle = ink.halo;
   context.strokeText(text, x, y);
   context.fillStyle = ink.text;

@@ -196,6 +196,8 @@ export class RegionEditorView implements EditorMap {
     this.readyTools();
     if (kind === "point") this.choosing("Point");
     else if (begin) this.draw("Polygon");
+    // On a narrow screen the map is above the form that asks.
+    if (begin) this.element.scrollIntoView({ block: "nearest" });
   }
 
   stop(): void {

@@ -60,6 +60,13 @@ def test_a_table_with_german_conventions_is_guessed(tmp_path: Path) -> None:
     assert {one["name"]: one["type"] for one in found["reading"]["attributes"]}["geschw_kn"] == "float"
 
 
+def test_of_encodings_that_read_the_same_text_the_usual_one_is_guessed(tmp_path: Path) -> None:
+    """Such a file was Eastern European, by a name that the page's list does not have."""
+    text = "Kennung;Zeit;Breite;Länge\n" + "".join(f"LKW;15.11.2026 10:{n:02}:00;52,5;13,4\n" for n in range(30))
+    found, _ = looked(written(tmp_path / "LKW.csv", text, "windows-1252"))
+    assert found["reading"]["encoding"] == "windows-1252"
+
+
 @pytest.mark.parametrize("clock", ["Uhrzeit", "Zeit"])
 @pytest.mark.parametrize("kind", ["csv", "xlsx"])
 def test_a_german_day_and_time_of_day_in_two_columns_are_one_time(tmp_path: Path, kind: str, clock: str) -> None:

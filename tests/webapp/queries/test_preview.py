@@ -53,6 +53,30 @@ def test_only_the_span_asked_for_is_read(
     assert [row["start"] for row in found["answers"]] == [601_000]
 
 
+def test_a_recording_of_months_can_be_tried_as_a_whole(
+    people: SimpleNamespace, feed: Any, received: Callable[..., None], client_of: Callable[..., APIClient]
+) -> None:
+    """A day was the most: of a query over five days nothing was found."""
+    day = 86_400_000
+    received(feed, crossings((day, -5), (2 * day, 5), (100 * day, -5)))
+    received(feed, crossings((300 * day, 5)))
+    found = ask(client_of(people.owner), minutes=366 * 24 * 60).json()
+    assert [row["start"] for row in found["answers"]] == [2 * day, 100 * day, 300 * day]
+
+
+@pytest.mark.parametrize(("rows", "days", "expected"), [(2, 10, (2, True)), (2, 1, (1, False)), (3, 10, (3, True)), (4, 10, (4, False))])
+def test_the_newest_rows_of_a_long_span_are_evaluated(
+    rows: int, days: int, expected: tuple[int, bool], feed: Any, received: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    day = 86_400_000
+    for n in range(4):
+        received(feed, crossings((n * day, -5)))
+    monkeypatch.setattr(previews, "ROWS", rows)
+    request = {"log_root": folder_of_logs(feed), "feed": feed.engine_feed().to_json(), "specification": BORDER, "above": {}}
+    found = previews.run({**request, "span": days * day - 1})
+    assert (found["rows"], found["truncated"]) == expected
+
+
 def test_an_error_of_the_program_is_not_reported_as_a_lack_of_memory(feed: Any, received: Callable[..., None]) -> None:
     received(feed, crossings((1000, -5), (2000, 5)))
     unresolved = {**BORDER, "region": {"region": "no such region"}}

@@ -22,6 +22,9 @@ const SPANS: readonly (readonly [number, string])[] = [
   [60, t("last hour")],
   [360, t("last 6 hours")],
   [1440, t("last day")],
+  [7 * 1440, t("last week")],
+  [30 * 1440, t("last 30 days")],
+  [366 * 1440, t("last year")],
 ];
 
 export interface PreviewHandlers {
@@ -177,7 +180,8 @@ export class PreviewView {
   private summary(answer: ReturnType<typeof preview>, rows: Detection[]): HTMLElement {
     const counts = new Map<string, number>();
     for (const row of rows) counts.set(row.kind, (counts.get(row.kind) ?? 0) + 1);
-    const who = new Set(rows.flatMap((row) => row.entities)).size;
+    // Those of the answers shown say nothing about all.
+    const who = rows.length < answer.total ? 0 : new Set(rows.flatMap((row) => row.entities)).size;
     const badges = [...counts].map(([kind, count]) =>
       h("span", { class: "badge badge-accent" }, `${formatNumber(count)} × ${inSentence(kindName(kind))}`),
     );
@@ -192,7 +196,7 @@ export class PreviewView {
         h("strong", { class: "preview-total num" }, formatNumber(answer.total)),
         answer.total === 1 ? t(" answer") : t(" answers"),
         entities,
-        answer.truncated ? t("; the newest are shown") : "",
+        rows.length < answer.total ? t("; the newest {count} are shown", { count: formatNumber(rows.length) }) : "",
       ),
       h("div", { class: "row row-wrap" }, ...badges),
       h(
@@ -203,6 +207,7 @@ export class PreviewView {
           rows: formatNumber(answer.rows),
           seconds: formatTenths(answer.seconds),
         }),
+        answer.truncated ? t("; a preview reads no more events than these") : "",
       ),
     );
   }

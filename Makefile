@@ -71,7 +71,7 @@ $(VENV)/synced: pyproject.toml uv.lock | $(UV)
 	@touch $@
 
 $(VENV)/kernels: $(ENGINE_SOURCES) $(VENV)/synced
-	@echo "Compiling the engine's kernels: two to four minutes, once."
+	@echo "Compiling the engine's kernels: two to three minutes, once."
 	@$(PY) -m webapp.demo.kernels
 	@touch $@
 

@@ -1,5 +1,5 @@
 """Where numba keeps compiled kernels, and when it compiles them again: as soon as any file on which
-they can depend has changed.
+they can depend has changed, and for other types of arguments, but not for other constants.
 
 numba itself compares only the file that a kernel is in. A kernel has the functions that it calls,
 constants and the order of the fields of structs compiled into it, so one of which these changed in
@@ -24,7 +24,9 @@ from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
 
+from numba import types
 from numba.core.caching import IndexDataCacheFile, InTreeCacheLocator, UserProvidedCacheLocator, UserWideCacheLocator
+from numba.core.dispatcher import Dispatcher
 from numba.core.serialize import dumps as _dumps
 
 ENGINE = Path(__file__).parent
@@ -110,6 +112,20 @@ def _save(file: Any, key: Any, data: Any) -> None:
             other.unlink(missing_ok=True)
 
 
+_call_template: Any = Dispatcher.get_call_template
+_without_constant: Any = types.unliteral
+
+
+def _call_template_without_constants(kernel: Any, args: Any, kws: Any) -> Any:
+    """As numba's, for the types of the arguments of the engine's kernels only. numba compiles a
+    kernel once more for each constant that another kernel passes to it, and for each variable that
+    begins as a constant: a seventh of the time that compilation took."""
+    if kernel.py_func.__module__.startswith("engine."):
+        args, kws = [_without_constant(arg) for arg in args], {name: _without_constant(arg) for name, arg in kws.items()}
+    return _call_template(kernel, args, kws)
+
+
+Dispatcher.get_call_template = _call_template_without_constants  # type: ignore[assignment]
 IndexDataCacheFile._load_index = _readable_index  # type: ignore[method-assign]
 IndexDataCacheFile._load_data = _readable_data  # type: ignore[method-assign]
 IndexDataCacheFile.save = _save  # type: ignore[method-assign]

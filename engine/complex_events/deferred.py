@@ -137,7 +137,7 @@ def _evaluate_lists(tables: Tables, history: History, work: SearchBuffers, out: 
             work.env[TRIGGER], work.env[LAST_TRIGGER] = 0, FAR
             search_past(tables, history, work, out, query, now, seq, counters)
         else:
-            write_detection(history, work, out, query, np.int64(0), start, now, picked, counters)
+            write_detection(history, work, out, query, 0, start, now, picked, counters)
     return True
 
 

@@ -209,7 +209,7 @@ def _visit(
     elif (alone or work.seen[query] != work.cursor[EVENT]) and _may_wait(tables, work, trigger, query, t, counters):
         if not alone:
             work.seen[query] = work.cursor[EVENT]
-        add_waiting(work.waiting, query, t, seq, trigger if alone else np.int64(-1))
+        add_waiting(work.waiting, query, t, seq, trigger if alone else -1)
 
 
 @kernel(inline=True)
@@ -267,7 +267,7 @@ def _fire(tables: Tables, history: History, heap: Timers, work: SearchBuffers, o
     counters[ACCESSED] += 1
     if _slots_are_recent(history, tables.timer_guards, tables.timer_guard_ends[query], tables.timer_guard_ends[query + 1], entity, due, counters):
         work.env[TRIGGER], work.env[LAST_TRIGGER] = 0, FAR
-        search_query(tables, history, work, out, query, entity, due, np.int64(BY_TIMER), counters)
+        search_query(tables, history, work, out, query, entity, due, BY_TIMER, counters)
 
 
 @kernel(inline=True)
@@ -322,6 +322,6 @@ def _starts(
     prepare(tables, history, work, query, entity, now, seq, now + offset - tables.within[query])
     env[TRIGGER], env[LAST_TRIGGER] = 0, FAR
     nodes, own, slots, pool = memory(tables.nodes), memory(env), memory(history.slots), memory(history.pool)
-    completes = latest(nodes, own, slots, pool, node, np.int64(NONE), now, np.int64(FAR), np.int64(1)) != NONE
+    completes = latest(nodes, own, slots, pool, node, NONE, now, FAR, 1) != NONE
     count_work(work, query, now, counters)
     return bool(completes)

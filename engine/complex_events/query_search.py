@@ -198,14 +198,13 @@ def _search_prepared(
     occurrence is completed now."""
     env, root = work.env, tables.root[query]
     counters[SEARCHED] += 1
-    never, far, yes = np.int64(NONE), np.int64(FAR), np.int64(1)
     nodes, own, pool = memory(tables.nodes), memory(env), memory(history.pool)
-    start = latest(nodes, own, slots, pool, root, never, now, far, yes)
+    start = latest(nodes, own, slots, pool, root, NONE, now, FAR, 1)
     count_work(work, query, now, counters)
     if start == NONE or work.cursor[GIVEN_UP] >= 0:
         return
     env[PICKED], env[OPERATIONS] = 0, -FAR  # The search is repeated, without counting operations.
-    pick(nodes, own, slots, pool, memory(work.picked), root, never, now, far, yes)
+    pick(nodes, own, slots, pool, memory(work.picked), root, NONE, now, FAR, 1)
     write_detection(history, work, out, query, entity, start, now, env[PICKED], counters)
 
 
@@ -222,7 +221,7 @@ def search_query(
 def search_past(tables: Tables, history: History, work: SearchBuffers, out: Detections, query: Int, now: Int, completer: Int, counters: Ints) -> None:
     """Like `search_query`, for an event after which others have been stored; for
     queries over all entities."""
-    prepare(tables, history, work, query, np.int64(0), now, completer, now - tables.within[query])
+    prepare(tables, history, work, query, 0, now, completer, now - tables.within[query])
     work.env[DIRECT] = 0
     pool, first = memory(history.pool), tables.leaf_ends[query]
     for i in range(first, tables.leaf_ends[query + 1]):
@@ -232,4 +231,4 @@ def search_past(tables: Tables, history: History, work: SearchBuffers, out: Dete
             last -= 1
         work.past[i - first, BEGIN], work.past[i - first, END] = slot[BEGIN], last + 1
         work.env[LEAVES + i - first] = i - first
-    _search_prepared(tables, history, memory(work.past), work, out, query, np.int64(0), now, counters)
+    _search_prepared(tables, history, memory(work.past), work, out, query, 0, now, counters)

@@ -70,6 +70,15 @@ def test_a_kernel_is_compiled_again_when_it_or_a_constant_has_changed_and_no_fil
     assert answers == [["3", "0", "3", "1"], ["4", "0", "4", "1"], ["5", "0", "5", "1"]]
 
 
+def test_a_kernel_is_compiled_once_for_all_constants_that_other_kernels_pass(tmp_path: Path) -> None:
+    package = package_in(tmp_path)
+    (package / "callee.py").write_text("from numba import njit\n\n@njit(cache=True)\ndef callee(x, y):\n    return x + y\n")
+    body = "    total = 0\n    for i in range(x):\n        total = callee(total, 1) + callee(i, 2)\n    return total\n"
+    (package / "caller.py").write_text(f"from numba import njit\nfrom engine.callee import callee\n\n@njit(cache=True)\ndef caller(x):\n{body}")
+    source = "from engine.caller import callee, caller; print(caller(3), len(callee.signatures))"
+    assert run(tmp_path, source) == ["12", "1"]
+
+
 def test_no_kernel_of_the_other_packages_depends_on_those_above() -> None:
     below = [path for path in ENGINE.rglob("*.py") if path.relative_to(ENGINE).parts[0] not in ABOVE]
     assert not [path.name for path in below if re.search(rf"engine\.({'|'.join(ABOVE)})\b", path.read_text())]

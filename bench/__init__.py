@@ -27,6 +27,8 @@ from typing import Any
 
 import numpy as np
 
+import engine  # noqa: F401 -- before numba, which reads once where kernels are kept
+
 MODULES: dict[str, str] = {
     "border": "bench.border",
     "calculus": "bench.calculus",

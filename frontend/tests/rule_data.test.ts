@@ -59,4 +59,5 @@ test("the schedule of messages is described", () => {
     "All alerts · quiet 22:00 to 06:00 · a digest at 07:30 · one message by entity in 30 min · critical ones immediately",
   );
   expect(conditionWords(rule({ ...plain, digest: "hourly", critical_passes: false }))).toBe("All alerts · a digest every hour");
+  expect(conditionWords(rule({ ...plain, min_severity: "critical" })).split(" · ")[0]).toBe("Critical only");
 });

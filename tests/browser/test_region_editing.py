@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -165,8 +164,7 @@ def test_a_hole_is_drawn_and_removed_by_mouse(page: Page, site: Site) -> None:
     remover = page.get_by_role("button", name="Remove a hole")
     remover.click()
     clicked(page, (0, 5))
-    page.get_by_text(re.compile("Polygon, 4 corners$")).wait_for()
-    assert remover.is_disabled()
+    page.get_by_role("button", name="Remove a hole", disabled=True).wait_for()
     hole.click()
     clicked(page, (-40, 30), (40, 30), (0, -400), (-40, 30))
     page.get_by_text("Edges of the region cross").wait_for()

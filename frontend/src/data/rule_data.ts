@@ -1,6 +1,6 @@
 /** Routing rules in the form of the API, and as text. */
 
-import { SEVERITY_NAMES } from "../lib/words";
+import { fromSeverity } from "../lib/words";
 import { boolean, id, integer, list, nullable, otherwise, record, string } from "../lib/parse";
 import { TIMING, timingWords } from "../lib/timing";
 import { severity } from "../lib/shapes";
@@ -67,7 +67,7 @@ export function conditionWords(one: Rule): string {
       ? ""
       : t("{from} to {until} {zone}", { from: clock(one.from_time), until: clock(one.until_time), zone: one.zone });
   return [
-    one.min_severity === "info" ? t("All alerts") : t("{value} and above", { value: SEVERITY_NAMES[one.min_severity] }),
+    fromSeverity(one.min_severity),
     one.feed ?? "",
     one.queries.length === 0 ? "" : tn("1 query", "{count} queries", one.queries.length),
     one.tags.map((tag) => t("tag {tag}", { tag })).join(t(" or ")),

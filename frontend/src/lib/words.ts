@@ -62,6 +62,13 @@ export function kindClause(kind: string): string {
 }
 
 export const SEVERITY_NAMES: Record<Severity, string> = { info: t("Info"), low: t("Low"), high: t("High"), critical: t("Critical") };
+
+/** Alerts of this severity and the greater ones. */
+export function fromSeverity(least: Severity): string {
+  if (least === "info") return t("All alerts");
+  return least === "critical" ? t("Critical only") : t("{value} and above", { value: SEVERITY_NAMES[least] });
+}
+
 export const STATE_NAMES = {
   new: t("New"),
   seen: t("Seen"),

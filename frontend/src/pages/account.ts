@@ -11,7 +11,7 @@ import { mayOperate, orWhyNot } from "../lib/roles";
 import { trySound } from "../lib/sound";
 import { formatAgo, formatMoment } from "../lib/time";
 import { UNIT_NAMES, UNITS } from "../lib/units";
-import { SEVERITY_NAMES } from "../lib/words";
+import { fromSeverity } from "../lib/words";
 import { ChannelsView } from "../views/channels_view";
 import { confirmDanger, openDialog } from "../views/dialog_view";
 import { showFaults } from "../views/faults_view";
@@ -106,15 +106,7 @@ const sound = h(
   "select",
   { class: "select", id: "sound" },
   h("option", { value: "", selected: soundFrom() === null }, t("None")),
-  ...[...SEVERITIES]
-    .reverse()
-    .map((one) =>
-      h(
-        "option",
-        { value: one, selected: soundFrom() === one },
-        one === "critical" ? t("Critical only") : t("{SEVERITY_NAMES} and above", { SEVERITY_NAMES: SEVERITY_NAMES[one] }),
-      ),
-    ),
+  ...[...SEVERITIES].reverse().map((one) => h("option", { value: one, selected: soundFrom() === one }, fromSeverity(one))),
 );
 const hear = button(t("Play sound"), { icon: "bell-ring", kind: "button-sm", onClick: () => trySound(chosenSound() ?? "critical") });
 const chosenSound = (): Severity | null => SEVERITIES.find((one) => one === sound.value) ?? null;

@@ -5,7 +5,7 @@ import { SEVERITIES, type Channel, type Me } from "../lib/shapes";
 import { call, post } from "../lib/api";
 import { newChannel } from "../lib/answers";
 import { button, h } from "../lib/dom";
-import { SEVERITY_NAMES } from "../lib/words";
+import { fromSeverity } from "../lib/words";
 import { keepEntries, openDialog } from "./dialog_view";
 import { changesIn, choice, field, refusedIn } from "./form_parts";
 import { TimingFields } from "./timing_fields";
@@ -68,7 +68,7 @@ export function openChannelForm(me: Me, stored: Channel | null, reload: () => Pr
   };
   kind.addEventListener("change", show);
   show();
-  const severities = SEVERITIES.map((one) => [one, t("{value} and above", { value: SEVERITY_NAMES[one] })] as const);
+  const severities = SEVERITIES.map((one) => [one, fromSeverity(one)] as const);
   const severity = choice("channel-severity", severities, stored?.min_severity ?? "high");
   const isChosen = stored !== null && !stored.all_queries;
   const scope = choice(

@@ -12,7 +12,7 @@ import { button, empty, h, replace } from "../lib/dom";
 import { pushChannel, setPushChannel } from "../lib/preferences";
 import { browserName, NoPush, subscribe, unsubscribe } from "../lib/push";
 import { formatAgo } from "../lib/time";
-import { SEVERITY_NAMES } from "../lib/words";
+import { fromSeverity } from "../lib/words";
 import { openChannelForm, showChannelSecret } from "./channel_form_view";
 import { openDeliveryLog } from "./delivery_log_view";
 import { confirmDanger } from "./dialog_view";
@@ -161,7 +161,7 @@ function stateBadge(row: Channel): HTMLElement | null {
 function summary(row: Channel): string {
   const chosen = row.queries.length === 1 ? t("one chosen query") : t("{count} chosen queries", { count: row.queries.length });
   return [
-    t("{value} and above", { value: SEVERITY_NAMES[row.min_severity] }),
+    fromSeverity(row.min_severity),
     row.all_queries ? t("all queries") : chosen,
     row.last_sent_at === null
       ? t("nothing sent yet")

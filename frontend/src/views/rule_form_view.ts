@@ -7,7 +7,7 @@ import { call, getAll, post } from "../lib/api";
 import { awaiting, button, h, replace } from "../lib/dom";
 import { boolean, id, otherwise, record, string } from "../lib/parse";
 import { teamMates } from "../lib/team_mates";
-import { SEVERITY_NAMES } from "../lib/words";
+import { fromSeverity } from "../lib/words";
 import { keepEntries, openDialog } from "./dialog_view";
 import { outcome } from "./dry_run_view";
 import { showFaults } from "./faults_view";
@@ -72,7 +72,7 @@ export async function openRuleForm(me: Me, feeds: readonly string[], rule: Rule 
     targets(me),
   ]);
   const name = h("input", { class: "input", id: "rule-name", maxlength: 100, placeholder: t("Night shift"), value: rule?.name ?? "" });
-  const severities = SEVERITIES.map((one) => [one, t("{value} and above", { value: SEVERITY_NAMES[one] })] as const);
+  const severities = SEVERITIES.map((one) => [one, fromSeverity(one)] as const);
   const severity = choice("rule-severity", severities, rule?.min_severity ?? "high");
   const feed = choice("rule-feed", [["", t("Every feed")], ...feeds.map((one): [string, string] => [one, one])], rule?.feed ?? "");
   const of = (one: Named): [string, string] => [one.id, `${one.name} (${one.feed})`];

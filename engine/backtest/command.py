@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +82,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = parser().parse_args(arguments)
     except SystemExit as stopped:
         return int(stopped.code or 0)
-    return run(options)
+    with _ended_by(signal.SIGTERM):
+        return run(options)
+
+
+@contextmanager
+def _ended_by(number: signal.Signals) -> Iterator[None]:
+    """The signal ends the command as Ctrl-C does: its temporary files are removed."""
+
+    def end(*_: object) -> None:
+        sys.exit(128 + number)
+
+    before = signal.signal(number, end)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -6,9 +6,11 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from engine.model.batch import SEQ
@@ -54,8 +56,18 @@ class SparkEvaluator:
     ) -> SparkEvaluator:
         """Starts a cluster on this machine, with an executor for each partition, unless a session
         is given. Batches are as large as a job's."""
-        folder, partitions, own = Path(tempfile.mkdtemp(prefix="vedette-backtest-")), max(partitions, 1), spark is None
-        executors = min(partitions, EXECUTORS)
+        folder, partitions = Path(tempfile.mkdtemp(prefix="vedette-backtest-")), max(partitions, 1)
+        try:
+            return cls._started(feed, queries, partitions, folder, batch_rows, spark)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+
+    @classmethod
+    def _started(
+        cls, feed: Feed, queries: Sequence[RegisteredQuery], partitions: int, folder: Path, batch_rows: int | None, spark: SparkSession | None
+    ) -> SparkEvaluator:
+        own, executors = spark is None, min(partitions, EXECUTORS)
         if spark is None:
             master, extra = local_cluster(executors, folder / "work")
             spark = session("vedette-backtest", cores=1, master=master, extra=extra)
@@ -91,7 +103,9 @@ class SparkEvaluator:
 
     def close(self) -> None:
         if self.own_session:
-            self.spark.stop()
+            # A signal may have ended a call to Java, and with it the connection.
+            with suppress(Py4JError):
+                self.spark.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _whole(self) -> Evaluator:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from engine.backtest import command
 from engine.backtest.command import main
 from engine.families import FAMILIES
 from tests.checks.families import TEST_FAMILIES
@@ -372,3 +377,23 @@ def test_answers_about_events_without_entities_are_in_order(folder: Folder) -> N
     folder.write("events.csv", "entity,t,x,y\nc,1,1,1\nz,4,9,9\nb,4,9,9\ny,4,9,9\na,4,9,9\n")
     assert folder.run(queries=("crowd.json", "pairs.json")) == 0
     assert [row[2] for row in folder.answers() if row[0] == "pairs"] == [[None, "a"], [None, "b"], [None, "y"], [None, "z"]]
+
+
+def test_a_command_that_is_ended_removes_its_temporary_files(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`kill`, `timeout` and systemd end it by SIGTERM, which left copies of all rows in /tmp."""
+
+    def working(options: Any) -> None:
+        with tempfile.TemporaryDirectory(dir=folder.path, prefix="work-"):
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(10)
+
+    before = signal.getsignal(signal.SIGTERM)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        monkeypatch.setattr(command, "backtest", working)
+        with pytest.raises(SystemExit) as ended:
+            folder.run()
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert (ended.value.code, list(folder.path.glob("work-*"))) == (143, [])

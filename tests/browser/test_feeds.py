@@ -15,6 +15,7 @@ import pytest
 from django.conf import settings
 from paho.mqtt.enums import CallbackAPIVersion
 
+from tests.browser.accessibility import violations
 from tests.browser.answering import Answering
 from tests.engine.sources.live.brokers import broker
 from webapp.feeds.ingest import event_log
@@ -452,4 +453,22 @@ def test_a_feed_is_shared_gets_a_plan_and_its_deletion_counts_its_contents(site:
     page.get_by_role("button", name="Delete feed", exact=True).click()
     page.get_by_text("No feed yet").wait_for()
     assert not Feed.objects.exists()
+    assert site.faults == []
+
+
+def test_pages_without_a_feed_have_their_title_and_say_what_to_do(site: Site) -> None:
+    Query.objects.all().delete()
+    Feed.objects.all().delete()
+    site.log_in()
+    page = site.page
+    for path, title, link in (
+        ("/", "Live view", "New feed"),
+        ("/regions/", "Regions", "Feeds and jobs"),
+        ("/queries/new", "New query", "There are no feeds yet: create one first"),
+    ):
+        page.goto(site.address + path)
+        page.get_by_role("main").get_by_role("link", name=link).first.wait_for()
+        assert page.get_by_role("heading", level=1).all_inner_texts() == [title]
+        assert page.locator("#page > svg").count() == 0, "no symbol is outside the text"
+        assert violations(page) == []
     assert site.faults == []

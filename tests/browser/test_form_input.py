@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.browser.forms import new_query, walked
+from tests.browser.forms import choose, new_query, press, walked
+from webapp.feeds.models import Feed
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -91,4 +92,20 @@ def test_drawing_on_a_phone_brings_the_map_into_view(site: Site) -> None:
     assert box is not None
     found = "([x, y]) => document.elementFromPoint(x, y)?.closest('.map-tools') instanceof Element"
     assert page.evaluate(found, [box["x"] + box["width"] / 2, box["y"] + box["height"] / 2])
+    assert site.faults == []
+
+
+def test_the_focus_stays_with_what_the_keys_change(site: Site) -> None:
+    page = new_query(walked(site), "motion")
+    press(page, "Outside")
+    page.locator(".step-title", has_text="Outside").first.wait_for()
+    assert page.evaluate("document.activeElement.innerText") == "Outside"
+    press(page, "Add a condition")
+    assert page.evaluate("document.activeElement.ariaLabel") == "Column"
+    yard = Feed.objects.get(name="yard")
+    Feed.objects.create(name="other", title="Other", crs=yard.crs, columns=yard.columns, owner=yard.owner, team=yard.team, public=True)
+    page.reload()
+    choose(page, "#query-feed", "Other")
+    page.wait_for_url("**feed=other**")
+    page.locator("#query-feed:focus option:checked", has_text="Other").wait_for(state="attached")
     assert site.faults == []

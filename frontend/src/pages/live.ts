@@ -9,7 +9,7 @@ import { lastFeed, setLastFeed } from "../lib/preferences";
 import { mayOperate } from "../lib/roles";
 import { copyLink } from "../views/secret_view";
 import { openShares } from "../views/share_view";
-import { openShell, toast } from "../views/shell_view";
+import { openShell, pageFrame, toast } from "../views/shell_view";
 
 const shell = openShell();
 let live: LiveView | null = null;
@@ -65,8 +65,7 @@ const state = fromSearch(location.search);
 const first =
   shell.feeds.find((feed) => feed.name === state.feed) ?? shell.feeds.find((feed) => feed.name === lastFeed()) ?? shell.feeds[0];
 if (first === undefined) {
-  replace(
-    shell.root,
+  pageFrame(shell.root, t("Live view")).append(
     empty(
       "radio",
       t("No feed yet"),

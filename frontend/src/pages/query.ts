@@ -40,7 +40,7 @@ import { section } from "../views/query_form/section";
 import { VerdictView, type Verdict } from "../views/query_form/verdict_view";
 import { RegionEditorView } from "../views/region_editor_view";
 import { mayMake } from "../lib/roles";
-import { fail, openShell, toast } from "../views/shell_view";
+import { fail, openShell, pageFrame, toast } from "../views/shell_view";
 import { t } from "../lib/texts";
 import { anotherFeed } from "../lib/words";
 
@@ -266,7 +266,8 @@ class QueryPage {
       ),
     );
     feed.addEventListener("change", () => {
-      location.assign(address("/queries/new", { feed: feed.value, family: this.question.key, from: isBulk ? "file" : null }));
+      const page = address("/queries/new", { feed: feed.value, family: this.question.key, from: isBulk ? "file" : null });
+      location.assign(`${page}#${FEED_FIELD}`);
       // For a reader who stays on the page.
       feed.value = this.feed.name;
     });
@@ -480,7 +481,7 @@ async function open(): Promise<void> {
   const name = (stored ?? original)?.feed ?? parameters.get("feed");
   const feed = shell.feeds.find((one) => one.name === name) ?? shell.feeds[0];
   if (feed === undefined) {
-    replace(shell.root, h("div", { class: "page" }, linkButton(t("There are no feeds yet: create one first"), "/feeds/", "activity")));
+    pageFrame(shell.root, t("New query")).append(linkButton(t("There are no feeds yet: create one first"), "/feeds/", "activity"));
     return;
   }
   if (name !== null && name !== feed.name) toast(anotherFeed(name), "critical");
@@ -490,6 +491,8 @@ async function open(): Promise<void> {
     getAll("channels/", channelParser).catch((): Channel[] => []),
   ]);
   await new QueryPage(feed, regions, channels, earlier, original).start();
+  // The reader changed the feed there: the choice keeps the focus.
+  if (location.hash === `#${FEED_FIELD}`) document.getElementById(FEED_FIELD)?.focus();
 }
 
 open().catch(fail);

@@ -1,5 +1,5 @@
 import { ApiError, call, getAll, type Fault, post, query as address } from "../lib/api";
-import { button, download, empty, h, icon, linkButton, replace } from "../lib/dom";
+import { button, download, empty, h, linkButton, replace } from "../lib/dom";
 import { mayMake } from "../lib/roles";
 import { describe, rectangleIn, type Geometry } from "../lib/regions";
 import { region as regionParser, type Feed, type RegionRow } from "../lib/shapes";
@@ -14,7 +14,7 @@ import { boundsOf } from "../views/map_view";
 import { replaceable } from "../views/replacing";
 import { fileButton, RegionEditorView } from "../views/region_editor_view";
 import { REGION_FILES } from "../views/query_form/region_choice";
-import { fail, openShell, toast } from "../views/shell_view";
+import { fail, openShell, pageFrame, toast } from "../views/shell_view";
 import { t } from "../lib/texts";
 
 const shell = openShell();
@@ -419,14 +419,12 @@ class RegionsPage {
 }
 
 if (start === undefined)
-  replace(
-    shell.root,
+  pageFrame(shell.root, t("Regions")).append(
     empty(
       "radio",
       t("No feed yet"),
       t("Regions belong to a feed. Make one first."),
       linkButton(t("Feeds and jobs"), "/feeds/", "activity", "button-primary"),
     ),
-    icon("radio"),
   );
 else new RegionsPage(start);

@@ -45,6 +45,11 @@ export class ConditionsField {
     this.options.onChange();
   }
 
+  private add(entry: ConditionEntry): void {
+    this.set([...this.entries, entry]);
+    document.getElementById(`${this.options.id}-column-${this.entries.length - 1}`)?.focus();
+  }
+
   private change(entry: ConditionEntry, part: Partial<ConditionEntry>): void {
     Object.assign(entry, part);
     this.options.onChange();
@@ -56,7 +61,7 @@ export class ConditionsField {
     const add = button(t("Add a condition"), {
       icon: "plus",
       kind: "button-sm",
-      onClick: () => this.set([...this.entries, { column: first, operator: "=", value: "" }]),
+      onClick: () => this.add({ column: first, operator: "=", value: "" }),
     });
     replace(
       this.element,

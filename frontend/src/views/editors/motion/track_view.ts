@@ -82,30 +82,34 @@ export class TrackView {
   private handlersOf(step: MotionStep): ConstructorParameters<typeof StepCard>[4] {
     return {
       onChange: (isOther) => {
-        if (isOther) this.rendered(step, "title");
+        if (isOther) this.rendered();
         this.handlers.onChange();
       },
       onPlace: (isElsewhere) => this.handlers.onShapes(isElsewhere),
       onActivate: () => {
         this.active = this.active === step.id ? null : step.id;
-        this.rendered(step, "title");
+        this.renderedAt(step, "title");
       },
       onMove: (by) => this.move(step, this.entries.steps.indexOf(step) + by, by < 0 ? "up" : "down"),
       onRemove: () => this.remove(step),
     };
   }
 
-  private rendered(step: MotionStep, part: Parameters<StepCard["focus"]>[0]): void {
+  private rendered(): void {
     this.render();
-    this.cards[this.entries.steps.indexOf(step)]?.focus(part);
     this.handlers.onShapes(false);
+  }
+
+  private renderedAt(step: MotionStep, part: Parameters<StepCard["focus"]>[0]): void {
+    this.rendered();
+    this.cards[this.entries.steps.indexOf(step)]?.focus(part);
   }
 
   private add(): void {
     const step = newStep(this.context.feed, this.entries.steps.at(-1)?.isTimed === true);
     this.entries.steps = [...this.entries.steps, step].slice(0, MOST);
     this.active = step.id;
-    this.rendered(step, "title");
+    this.renderedAt(step, "title");
     this.handlers.onChange();
   }
 
@@ -115,14 +119,14 @@ export class TrackView {
     const next = this.entries.steps[Math.min(i, this.entries.steps.length - 1)];
     if (this.active === step.id) this.active = next?.id ?? null;
     this.announcement.textContent = t("Step {i} is removed.", { i: i + 1 });
-    if (next !== undefined) this.rendered(next, "title");
+    if (next !== undefined) this.renderedAt(next, "title");
     this.handlers.onChange();
   }
 
   private move(step: MotionStep, to: number, part: Parameters<StepCard["focus"]>[0]): void {
     if (to < 0 || to >= this.entries.steps.length) return;
     this.entries.steps = moved(this.entries.steps, step.id, to);
-    this.rendered(step, part);
+    this.renderedAt(step, part);
     this.announcement.textContent = t("It is step {to} of {count} now.", { to: to + 1, count: this.entries.steps.length });
     this.handlers.onChange();
   }

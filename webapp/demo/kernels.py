@@ -27,8 +27,8 @@ MINUTE_MS, MINUTES = 60_000, 10
 with the first one."""
 
 
-FAMILIES = ("motion", "constraint", "composite", "calculus", "encounter", "border", "transition", "occupancy", "arrival")
-"""In the order of the time that their kernels take, the longest first. Processes that compile at
+LONGEST_FIRST = ("motion", "constraint", "composite", "calculus", "encounter", "border", "transition", "occupancy", "arrival")
+"""The families in the order of the time that their kernels take. Processes that compile at
 the same time get different families: for the same one, both would compile most of its kernels."""
 
 
@@ -75,8 +75,8 @@ def main() -> None:
     if "NUMBA_CACHE_DIR" in os.environ:
         forget(Path(os.environ["NUMBA_CACHE_DIR"]))
     # Spawned, not forked: Arrow already has threads.
-    with ProcessPoolExecutor(min(os.cpu_count() or 1, len(FAMILIES)), get_context("spawn")) as processes:
-        for family, seconds in zip(FAMILIES, processes.map(compile_for, FAMILIES), strict=True):
+    with ProcessPoolExecutor(min(os.cpu_count() or 1, len(LONGEST_FIRST)), get_context("spawn")) as processes:
+        for family, seconds in zip(LONGEST_FIRST, processes.map(compile_for, LONGEST_FIRST), strict=True):
             sys.stderr.write(f"kernels of {family}: {seconds:.1f} s\n")
 
 

@@ -102,12 +102,14 @@ def _first_row(log: Any, from_t: int, newest: int, next_seq: int) -> tuple[int, 
     import pyarrow.compute as pc
 
     limit = max(log.start, next_seq - ROWS)
-    # A long span of a large log: only what may be evaluated is looked at.
-    is_long = log.numbers_of(from_t, newest + 1, 0).first < limit
-    tables = log.read(limit, next_seq, columns=["seq", "t"]) if is_long else [log.tail(from_t, columns=["seq", "t"])]
-    inside = (pc.min(table.filter(pc.greater_equal(table.column("t"), from_t)).column("seq")).as_py() for table in tables)
-    first = min((seq for seq in inside if seq is not None), default=next_seq)
-    return max(first, limit), is_long and first == limit
+    earliest = log.numbers_of(from_t, newest + 1, 0).first
+    if earliest >= limit:
+        table = log.tail(from_t, columns=["seq"])
+        return max(pc.min(table.column("seq")).as_py() if table.num_rows else next_seq, limit), False
+    # A long span of a large log: only what may be evaluated is looked at, and one earlier row.
+    cut = any(pc.max(table.column("t")).as_py() >= from_t for table in log.read(earliest, limit, columns=["t"]) if table.num_rows)
+    inside = (table.filter(pc.greater_equal(table.column("t"), from_t)) for table in log.read(limit, next_seq, columns=["seq", "t"]))
+    return min((pc.min(table.column("seq")).as_py() for table in inside if table.num_rows), default=next_seq), cut
 
 
 def _outcomes(evaluator: Any, log: Any, first: int, next_seq: int, step: int) -> Iterator[tuple[Any, int, int]]:

@@ -77,6 +77,18 @@ def test_the_newest_rows_of_a_long_span_are_evaluated(
     assert (found["rows"], found["truncated"]) == expected
 
 
+@pytest.mark.parametrize(("minutes", "expected"), [((9, 1, 8), (1, True)), ((1, 9, 8), (2, False))])
+def test_a_preview_is_truncated_where_an_earlier_row_of_the_span_is_not_read(
+    minutes: tuple[int, ...], expected: tuple[int, bool], feed: Any, received: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows in no order: the first row that may be read need not be of the span."""
+    received(feed, crossings(*((minute * 60_000, -5) for minute in minutes)))
+    monkeypatch.setattr(previews, "ROWS", 2)
+    request = {"log_root": folder_of_logs(feed), "feed": feed.engine_feed().to_json(), "specification": BORDER, "above": {}}
+    found = previews.run({**request, "span": 2 * 60_000})
+    assert (found["rows"], found["truncated"]) == expected
+
+
 def test_an_error_of_the_program_is_not_reported_as_a_lack_of_memory(feed: Any, received: Callable[..., None]) -> None:
     received(feed, crossings((1000, -5), (2000, 5)))
     unresolved = {**BORDER, "region": {"region": "no such region"}}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -18,6 +19,7 @@ import pytest
 from engine.backtest import command
 from engine.backtest.command import main
 from engine.families import FAMILIES
+from engine.model.feed import Feed
 from tests.checks.families import TEST_FAMILIES
 
 FEED = {"name": "f", "crs": "planar", "time": "ms", "lateness": 3, "columns": {"v": "float"}}
@@ -397,3 +399,16 @@ def test_a_command_that_is_ended_removes_its_temporary_files(folder: Folder, mon
     finally:
         signal.signal(signal.SIGTERM, before)
     assert (ended.value.code, list(folder.path.glob("work-*"))) == (143, [])
+
+
+def test_a_start_that_is_ended_leaves_no_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from engine.runtime import spark_backtest
+
+    def ended(*_: Any, **__: Any) -> None:
+        sys.exit(143)
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(spark_backtest, "session", ended)
+    with pytest.raises(SystemExit):
+        spark_backtest.SparkEvaluator.start(Feed.from_json(FEED), [])
+    assert list(tmp_path.iterdir()) == []

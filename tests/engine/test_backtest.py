@@ -411,4 +411,4 @@ def test_a_start_that_is_ended_leaves_no_rows(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(spark_backtest, "session", ended)
     with pytest.raises(SystemExit):
         spark_backtest.SparkEvaluator.start(Feed.from_json(FEED), [])
-    assert list(tmp_path.iterdir()) == []
+    assert list(tmp_path.glob("vedette-backtest-*")) == []

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { minuteWords, periodsOf, tryAddress, trialRequestOf } from "../src/data/period";
+import { lastWords, periodsOf, tryAddress, trialRequestOf } from "../src/data/period";
 import { fromWall, toWall } from "../src/lib/time";
 
 const MIN = 60_000;
@@ -51,7 +51,8 @@ describe("periods that explain an answer", () => {
   });
 
   it("are labelled in the feed's unit", () => {
-    expect([minuteWords(10, "ms"), minuteWords(10, "ticks")]).toEqual(["10 min", "15,000 ticks"]);
+    expect([lastWords(10, "ms"), lastWords(10, "ticks")]).toEqual(["last 10 min", "last 15,000 ticks"]);
+    expect([lastWords(60, "ms"), lastWords(60, "ticks")]).toEqual(["last hour", "last 90,000 ticks"]);
   });
 });
 

@@ -13,6 +13,8 @@ import pytest
 from tests.browser.forms import choose, new_query, press, preview, saved, shot, tab_to, type_in, walked
 
 if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
     from tests.browser.conftest import Site
 
 pytestmark = [pytest.mark.browser, pytest.mark.services, pytest.mark.slow]
@@ -79,6 +81,7 @@ def _occupancy_by_mouse(site: Site) -> None:
     assert preview(page) > 0
     page.locator(".count-line .count-steps").wait_for()
     assert page.locator(".count-line svg").get_attribute("aria-label") is not None
+    _a_past_period(page)
     # Where the map ends above the region, nothing of the line is cut off.
     label, canvas = (page.locator(one).bounding_box() for one in (".count-label", ".map-canvas"))
     assert label is not None and canvas is not None
@@ -94,6 +97,20 @@ def _occupancy_by_mouse(site: Site) -> None:
     stored = saved(site, "crowd")
     wanted = {"family": "occupancy", "version": 1, "region": {"region": "square"}, "count": [">=", 7], "stale": "PT5M"}
     assert stored == wanted
+
+
+def _a_past_period(page: Page) -> None:
+    """The ends of the period that was previewed are offered, and can be changed."""
+    page.locator("#preview-period").select_option("other")
+    first = page.locator("#preview-from").input_value()
+    page.locator("#preview-to").fill(first)
+    page.locator("#run-preview").click()
+    page.locator(".preview-result", has_text="Which period?").wait_for()
+    later = page.evaluate("new Date(Date.parse(document.querySelector('#preview-from').value + 'Z') + 5000).toISOString().slice(0, 19)")
+    page.locator("#preview-to").fill(later)
+    assert preview(page) > 0
+    page.locator(".preview-summary", has_text="5 s of history").wait_for()
+    shot(page, "past-period")
 
 
 def _occupancy_by_keyboard(site: Site) -> None:

@@ -41,6 +41,7 @@ from webapp.queries.derivation import Derivation, derivation, documents_above, u
 from webapp.queries.families import kinds_of, notices_of
 from webapp.queries.filters import QueryFilter
 from webapp.queries.models import Query, QueryStop, QueryVersion
+from webapp.queries.periods import PeriodSerializer, period_of
 from webapp.queries.preview import preview
 from webapp.queries.references import frozen, stands_alone
 from webapp.queries.selectors import is_unchanged, placement_of, query_list, shapes_of, specification_faults, version_list, with_nothing_beside
@@ -48,8 +49,6 @@ from webapp.queries.sentences import sentence_of
 from webapp.queries.trial_answers import Preview
 
 STOP_DEPENDENTS = "The query may be switched off or removed though others derive from its answers, which then stop."
-MINUTE = {"ms": 60_000, "ticks": 1_500}
-"""Of the feed's unit: a minute on a feed in milliseconds, of 25 ticks a second on others."""
 BORDER = {"family": "border", "version": 1, "region": {"center": [11.5, 48.1], "radius": 300}}
 TOGETHER = 1_000
 """Queries in one request."""
@@ -133,10 +132,8 @@ class SpecificationSerializer(KnownKeys):
     specification = serializers.JSONField()
 
 
-class PreviewSerializer(SpecificationSerializer):
+class PreviewSerializer(PeriodSerializer, SpecificationSerializer):
     """The specification to try, and the period of the log."""
-
-    minutes = serializers.FloatField(min_value=0.1, max_value=366 * 24 * 60, default=10)
 
 
 ONE_OR_MANY = PolymorphicProxySerializer("QueryOrQueries", [QuerySerializer, QuerySerializer(many=True)], resource_type_field_name=None, many=False)
@@ -342,7 +339,8 @@ def checked_for_trial(feed: Feed, specification: Any, user: User) -> dict[str, A
 
 
 class PreviewView(APIView):
-    """The answers that a specification would have given in the last minutes; nothing is stored."""
+    """The answers that a specification would have given in a period of history; nothing is
+    stored."""
 
     throttle_action = "preview"
 
@@ -360,7 +358,7 @@ class PreviewView(APIView):
                 log_root=folder_of_logs(feed),
                 feed=feed.engine_feed().to_json(),
                 specification=ready,
-                span=int(data["minutes"] * MINUTE[feed.time]),
+                period=period_of(data, feed),
                 above=documents_above(ready),
             )
         except PreviewFailed as error:

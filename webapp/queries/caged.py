@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from engine.model.messages import Message
@@ -14,6 +15,21 @@ SECONDS = 30.0
 ROWS = 2_000_000
 MEMORY_BYTES = 3 * 2**30
 OUR_FAULT = Message("This failed because of an error in Vedette, not in the query. The server's log has the details.")
+
+
+@dataclass(frozen=True)
+class Period:
+    """A period of history in the feed's unit, both ends closed. It ends with the log's newest
+    moment where `to_t` is None or later, and is `span` long where `from_t` is None."""
+
+    span: int
+    from_t: int | None = None
+    to_t: int | None = None
+
+    def ends(self, newest: int) -> tuple[int, int]:
+        """The first and the last moment, on a log whose newest moment is `newest`."""
+        last = newest if self.to_t is None else min(newest, self.to_t)
+        return (last - self.span if self.from_t is None else min(last, self.from_t)), last
 
 
 class PreviewFailed(RuntimeError):

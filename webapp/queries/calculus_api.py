@@ -3,8 +3,6 @@ program tried on a period of history."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -12,7 +10,6 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from engine.model.faults import refuse
-from engine.model.feed import LARGEST_TIME
 from engine.model.messages import Message
 from webapp.accounts.authentication import person
 from webapp.config.known_keys import KnownKeys
@@ -21,10 +18,11 @@ from webapp.config.related import BoundedListField
 from webapp.feeds.logs import folder_of_logs
 from webapp.feeds.models import Region
 from webapp.feeds.of_feed import FeedNameField
-from webapp.queries.api import MINUTE, SpecificationSerializer, Unavailable, check_for_trial, checked_for_trial, read
+from webapp.queries.api import PreviewSerializer, Unavailable, check_for_trial, checked_for_trial, read
 from webapp.queries.caged import PreviewFailed
 from webapp.queries.derivation import documents_above
 from webapp.queries.gallery import Filled, Gallery, fill, gallery
+from webapp.queries.periods import period_of
 from webapp.queries.sandbox import sandbox
 from webapp.queries.trial_answers import Sandbox
 
@@ -42,26 +40,10 @@ class FilledSerializer(OfFeedSerializer):
     values = serializers.DictField(required=False, default=dict)
 
 
-class SandboxSerializer(SpecificationSerializer):
-    """A program, over which period of the log, and for which entities: `from` to `to` in the feed's
-    unit, or the last `minutes`."""
+class SandboxSerializer(PreviewSerializer):
+    """A program, over which period of the log, and for which entities."""
 
-    minutes = serializers.FloatField(min_value=0.1, max_value=24 * 60, default=10)
-    to = serializers.IntegerField(required=False, allow_null=True, default=None, min_value=-LARGEST_TIME, max_value=LARGEST_TIME)
     entities = BoundedListField(child=serializers.CharField(max_length=200), required=False, default=list, max_length=200)
-
-    def get_fields(self) -> dict[str, Any]:
-        # A keyword of Python cannot be an attribute.
-        begin = serializers.IntegerField(required=False, allow_null=True, default=None, min_value=-LARGEST_TIME, max_value=LARGEST_TIME)
-        return {**super().get_fields(), "from": begin}
-
-    def validate(self, data: dict[str, Any]) -> dict[str, Any]:
-        begin, end = data["from"], data["to"]
-        if begin is not None and end is None:
-            raise serializers.ValidationError({"to": Message("is needed with `from`")})
-        if begin is not None and begin >= end:
-            raise serializers.ValidationError({"from": Message("must be before `to`")})
-        return data
 
 
 class GalleryView(APIView):
@@ -103,9 +85,7 @@ class SandboxView(APIView):
                 log_root=folder_of_logs(feed),
                 feed=feed.engine_feed().to_json(),
                 specification=ready,
-                span=int(data["minutes"] * MINUTE[feed.time]),
-                from_t=data["from"],
-                to_t=data["to"],
+                period=period_of(data, feed),
                 entities=data["entities"],
                 above=documents_above(ready),
             )

@@ -8,10 +8,11 @@ neither Django nor a database.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, cast
 
 from engine.model.messages import Message
-from webapp.queries.caged import SECONDS, answer_of
+from webapp.queries.caged import SECONDS, Period, answer_of
 from webapp.queries.progress import accepted_rows
 
 if TYPE_CHECKING:
@@ -24,13 +25,12 @@ LEAST_BEFORE = 600_000
 was inside at its beginning."""
 
 
-def occupancy_course(*, log_root: str, feed: dict[str, Any], specification: Any, begin: int | None, end: int | None, span: int) -> OccupancyCourse:
-    """The count of a checked, frozen specification from `begin` to `end`, or over the last `span`
-    up to `end` (null: the newest row).
+def occupancy_course(*, log_root: str, feed: dict[str, Any], specification: Any, period: Period) -> OccupancyCourse:
+    """The count of a checked, frozen specification over a period of the log.
 
     Raises PreviewFailed.
     """
-    request = {"log_root": log_root, "feed": feed, "specification": specification, "begin": begin, "end": end, "span": span}
+    request = {"log_root": log_root, "feed": feed, "specification": specification, "period": asdict(period)}
     answer = answer_of(
         __name__,
         request,
@@ -54,8 +54,7 @@ def run(request: Mapping[str, Any], data: bytes = b"") -> dict[str, Any]:
     newest = log.end[1]
     if newest is None:
         return {"from": None, "to": None, "rows": 0, "steps": []}
-    end = newest if request["end"] is None else min(newest, request["end"])
-    begin = end - request["span"] if request["begin"] is None else request["begin"]
+    begin, end = Period(**request["period"]).ends(newest)
     before = max(specification.stale or 0, LEAST_BEFORE)
     batch = accepted_rows(log, feed, begin - before, end + 1, None)
     steps = course(specification, feed, batch, end)

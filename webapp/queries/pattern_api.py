@@ -22,11 +22,12 @@ from webapp.config.openapi import schema_of
 from webapp.feeds.logs import folder_of_logs
 from webapp.feeds.models import Feed
 from webapp.feeds.selectors import regions_of_feed
-from webapp.queries.api import MINUTE, PreviewSerializer, QueryView, SpecificationSerializer, Unavailable, check_for_trial, read
-from webapp.queries.caged import PreviewFailed
+from webapp.queries.api import PreviewSerializer, QueryView, SpecificationSerializer, Unavailable, check_for_trial, read
+from webapp.queries.caged import Period, PreviewFailed
 from webapp.queries.constraint_graph import constraint_graph
 from webapp.queries.occupancy import occupancy_course
 from webapp.queries.patterns import pattern_answer
+from webapp.queries.periods import PeriodSerializer, period_of
 from webapp.queries.progress import progress
 from webapp.queries.references import frozen
 from webapp.queries.selectors import version_list
@@ -77,27 +78,14 @@ class ProgressView(APIView):
         return _progress(feed, frozen(specification, regions_of_feed(feed, user=person(request))), data["entity"])
 
 
-def _course(feed: Feed, ready: Mapping[str, Any], *, begin: int | None = None, end: int | None = None, minutes: float = 10) -> Response:
+def _course(feed: Feed, ready: Mapping[str, Any], period: Period) -> Response:
     if ready.get("family") != "occupancy":
         raise refuse("/specification/family", Message("Only queries of the family occupancy count who is there."))
-    if begin is not None and end is not None and begin >= end:
-        raise refuse("/from", Message("must be before 'to'"))
-    span = int(minutes * MINUTE[feed.time])
     try:
-        answer = occupancy_course(
-            log_root=folder_of_logs(feed), feed=feed.engine_feed().to_json(), specification=ready, begin=begin, end=end, span=span
-        )
+        answer = occupancy_course(log_root=folder_of_logs(feed), feed=feed.engine_feed().to_json(), specification=ready, period=period)
     except PreviewFailed as error:
         raise Unavailable(str(error)) from error
     return Response(answer)
-
-
-class CourseParameters(serializers.Serializer[Any]):
-    """The period that is asked for, in the feed's unit."""
-
-    def get_fields(self) -> dict[str, Any]:
-        # `from` is a keyword of Python.
-        return {name: serializers.IntegerField(required=False, allow_null=True, default=None) for name in ("from", "to")}
 
 
 class QueryOccupancyView(QueryView):
@@ -108,16 +96,16 @@ class QueryOccupancyView(QueryView):
     @extend_schema(
         operation_id="queries_occupancy_retrieve",
         summary="The number of entities in the region over time",
-        parameters=[OpenApiParameter("from", int), OpenApiParameter("to", int)],
+        parameters=[PeriodSerializer],
         responses={200: schema_of(OccupancyCourse)},
     )
     def occupancy(self, request: Request, pk: int) -> Response:
         query = self.get_object()
         newest = version_list(query=query).first()
         ready = query.specification if newest is None else newest.specification
-        parameters = CourseParameters(data=request.query_params.dict())
+        parameters = PeriodSerializer(data=request.query_params.dict())
         parameters.is_valid(raise_exception=True)
-        return _course(query.feed, ready, begin=parameters.validated_data["from"], end=parameters.validated_data["to"])
+        return _course(query.feed, ready, period_of(parameters.validated_data, query.feed))
 
 
 class OccupancyView(APIView):
@@ -129,7 +117,7 @@ class OccupancyView(APIView):
     def post(self, request: Request) -> Response:
         feed, specification, data = read(PreviewSerializer(data=request.data, context={"request": request}))
         check_for_trial(feed, specification, person(request))
-        return _course(feed, frozen(specification, regions_of_feed(feed, user=person(request))), minutes=data["minutes"])
+        return _course(feed, frozen(specification, regions_of_feed(feed, user=person(request))), period_of(data, feed))
 
 
 class OfFamilyView(APIView, ABC):

@@ -1,8 +1,8 @@
-"""The answers that a query would have given in the last minutes or days, computed in a separate
-process that can be killed.
+"""The answers that a query would have given in a period of history, computed in a separate process
+that can be killed.
 
 `run` is what that process does (`webapp/cage/child.py`); it loads neither Django nor a database.
-The evaluation begins with the span: an entity's first row in it is its first row.
+Only the rows of the period are evaluated: an entity's first row in it is its first row.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, cast
 
 from engine.model.faults import refuse
 from engine.model.messages import Message, untranslated
-from webapp.queries.caged import ROWS, SECONDS, PreviewFailed, answer_of
+from webapp.queries.caged import ROWS, SECONDS, Period, PreviewFailed, answer_of
 
 if TYPE_CHECKING:
     from webapp.queries.trial_answers import Preview
@@ -26,27 +27,26 @@ ANSWERS_FOUND = 250_000
 that finds them over several."""
 
 
-def preview(*, log_root: str, feed: dict[str, Any], specification: Any, span: int, above: Mapping[str, Any] | None = None) -> Preview:
-    """Answers of a checked, frozen specification on the last `span` (in
-    the feed's unit) of the log.
+def preview(*, log_root: str, feed: dict[str, Any], specification: Any, period: Period, above: Mapping[str, Any] | None = None) -> Preview:
+    """Answers of a checked, frozen specification on a period of the log.
 
     `above`: `name` and `specification` of all that it derives from, by id.
 
     Raises PreviewFailed, also for too many answers, and Refused when a job would stop the query.
     """
-    request = {"log_root": log_root, "feed": feed, "specification": specification, "span": span, "above": dict(above or {})}
+    request = {"log_root": log_root, "feed": feed, "specification": specification, "period": asdict(period), "above": dict(above or {})}
     started = time.monotonic()
     answer = answer_of(
         __name__,
         request,
         seconds=SECONDS,
-        too_long=Message("The preview took more than {seconds} seconds: choose a shorter span.", seconds=f"{SECONDS:g}"),
-        broke_off=Message("The preview needed too much memory or failed: choose a shorter span."),
+        too_long=Message("The preview took more than {seconds} seconds: choose a shorter period.", seconds=f"{SECONDS:g}"),
+        broke_off=Message("The preview needed too much memory or failed: choose a shorter period."),
     )
     if "stopped" in answer:
         raise refuse("", Message("A job would stop this query: {reason}.", reason=untranslated(answer["stopped"])))
     if "too_many" in answer:
-        text = Message("More than {most:,} answers in {rows:,} rows: choose a shorter span.", most=ANSWERS_FOUND, rows=answer["too_many"])
+        text = Message("More than {most:,} answers in {rows:,} rows: choose a shorter period.", most=ANSWERS_FOUND, rows=answer["too_many"])
         raise PreviewFailed(text)
     return cast("Preview", {**answer, "seconds": round(time.monotonic() - started, 2)})
 
@@ -67,21 +67,21 @@ def run(request: dict[str, Any], data: bytes = b"") -> dict[str, Any]:
 
     feed = Feed.from_json(request["feed"])
     log = EventLog(request["log_root"], feed.name)
-    next_seq, newest = log.end
+    newest = log.end[1]
     if newest is None:
         return {"from": None, "to": None, "rows": 0, "truncated": False, "total": 0, "answers": []}
-    from_t = newest - int(request["span"])
-    first, truncated = _first_row(log, from_t, newest, next_seq)
+    from_t, to_t = Period(**request["period"]).ends(newest)
+    read, truncated = _rows_to_read(log, from_t, to_t, feed.lateness)
     names = {key: one["name"] for key, one in request["above"].items()}
     documents = {"0": request["specification"], **{key: one["specification"] for key, one in request["above"].items()}}
     queries = [RegisteredQuery(key, 1, check(one, feed, {}), sources_of(one, names)) for key, one in documents.items()]
     evaluator = GraphEvaluator.local(feed, queries)
-    if first > 0:
-        evaluator.skip_to(first - 1)
+    if read.start > 0:
+        evaluator.skip_to(read.start - 1)
     facts: dict[bytes, Fact] = {}
-    rows, oldest = 0, newest
+    rows, oldest = 0, to_t
     try:
-        for changes, count, least in _outcomes(evaluator, log, first, next_seq, STEP_ROWS):
+        for changes, count, least in _outcomes(evaluator, _tables(log, read, from_t, to_t, STEP_ROWS), to_t):
             rows += count
             oldest = min(oldest, least)
             changes = changes.filter(pc.equal(changes.column("query"), "0"))
@@ -94,33 +94,39 @@ def run(request: dict[str, Any], data: bytes = b"") -> dict[str, Any]:
         return {"stopped": stop.reason}
     asserted = sorted((fact for fact in facts.values() if fact.weight), key=lambda fact: (fact.start, fact.key))
     answers = [{**json.loads(answer_text(fact, backfill=True, detected_at=0)), "query": None} for fact in asserted[-ANSWERS:]]
-    return {"from": max(from_t, oldest), "to": newest, "rows": rows, "truncated": truncated, "total": len(asserted), "answers": answers}
+    return {"from": oldest if rows else from_t, "to": to_t, "rows": rows, "truncated": truncated, "total": len(asserted), "answers": answers}
 
 
-def _first_row(log: Any, from_t: int, newest: int, next_seq: int) -> tuple[int, bool]:
-    """The number of the first row to be read, and whether ROWS cut the span short."""
+def _rows_to_read(log: Any, from_t: int, to_t: int, lateness: int) -> tuple[range, bool]:
+    """The numbers of the rows to be read, and whether ROWS cut the period short."""
     import pyarrow.compute as pc
 
-    limit = max(log.start, next_seq - ROWS)
-    earliest = log.numbers_of(from_t, newest + 1, 0).first
-    if earliest >= limit:
-        table = log.tail(from_t, columns=["seq"])
-        return max(pc.min(table.column("seq")).as_py() if table.num_rows else next_seq, limit), False
-    # A long span of a large log: only what may be evaluated is looked at, and one earlier row.
-    cut = any(pc.max(table.column("t")).as_py() >= from_t for table in log.read(earliest, limit, columns=["t"]) if table.num_rows)
-    inside = (table.filter(pc.greater_equal(table.column("t"), from_t)) for table in log.read(limit, next_seq, columns=["seq", "t"]))
-    return min((pc.min(table.column("seq")).as_py() for table in inside if table.num_rows), default=next_seq), cut
+    span = log.numbers_of(from_t, to_t + 1, lateness)
+    earliest = max(log.start, span.first)
+    first = max(earliest, span.stop - ROWS)
+    before = log.read(earliest, first, columns=["t"]) if first > earliest else ()
+    return range(first, span.stop), any(pc.any(_inside(table, from_t, to_t)).as_py() for table in before)
 
 
-def _outcomes(evaluator: Any, log: Any, first: int, next_seq: int, step: int) -> Iterator[tuple[Any, int, int]]:
-    """(changes, rows, least t) of each table of at most `step` rows, as a job takes them, then
-    those of the input's end."""
+def _inside(table: Any, from_t: int, to_t: int) -> Any:
     import pyarrow.compute as pc
 
-    least = 2**62
-    for segment in log.read(first, next_seq):
+    return pc.and_(pc.greater_equal(table.column("t"), from_t), pc.less_equal(table.column("t"), to_t))
+
+
+def _tables(log: Any, read: range, from_t: int, to_t: int, step: int) -> Iterator[Any]:
+    """The rows of the period, in tables of at most `step` rows of the log, as a job takes them."""
+    for segment in log.read(read.start, read.stop):
         for begin in range(0, segment.num_rows, step):
             table = segment.slice(begin, step)
-            least = pc.min(table.column("t")).as_py()
-            yield evaluator.process(table).changes, table.num_rows, least
-    yield evaluator.finish().changes, 0, least
+            yield table.filter(_inside(table, from_t, to_t))
+
+
+def _outcomes(evaluator: Any, tables: Iterator[Any], to_t: int) -> Iterator[tuple[Any, int, int]]:
+    """(changes, rows, least t) of each table, then those of the period's end."""
+    import pyarrow.compute as pc
+
+    for table in tables:
+        if table.num_rows:
+            yield evaluator.process(table).changes, table.num_rows, pc.min(table.column("t")).as_py()
+    yield evaluator.finish(to_t).changes, 0, to_t

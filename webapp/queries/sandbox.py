@@ -9,10 +9,11 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, cast
 
 from engine.model.messages import Message
-from webapp.queries.caged import ROWS, answer_of
+from webapp.queries.caged import ROWS, Period, answer_of
 
 if TYPE_CHECKING:
     from webapp.queries.trial_answers import Sandbox
@@ -40,22 +41,18 @@ def sandbox(
     log_root: str,
     feed: dict[str, Any],
     specification: Any,
-    span: int,
-    from_t: int | None = None,
-    to_t: int | None = None,
+    period: Period,
     entities: Sequence[str] = (),
     above: Mapping[str, Any] | None = None,
 ) -> Sandbox:
     """Every fluent and event of a checked, frozen rule program over a period of the log,
     with the rules of its edges.
 
-    The period is [from_t, to_t], both closed, in the feed's unit. It ends with the log's newest
-    moment where `to_t` is None or later, and is `span` long where `from_t` is None. `entities`:
-    only facts about one of them; empty for all. `above`: as in `preview`.
+    `entities`: only facts about one of them; empty for all. `above`: as in `preview`.
 
     Raises PreviewFailed.
     """
-    request = {"log_root": log_root, "feed": feed, "specification": specification, "span": span, "from": from_t, "to": to_t}
+    request = {"log_root": log_root, "feed": feed, "specification": specification, "period": asdict(period)}
     request |= {"entities": list(entities), "above": dict(above or {})}
     started = time.monotonic()
     answer = answer_of(
@@ -79,8 +76,7 @@ def run(request: Mapping[str, Any], data: bytes = b"") -> dict[str, Any]:
     newest = log.end[1]
     if newest is None:
         return {"from": None, "to": None, "rows": 0, "absent": [], "events": [], "entities": None, "rules": [], "lanes": []}
-    last = newest if request["to"] is None else min(newest, int(request["to"]))
-    first = min(last, last - int(request["span"]) if request["from"] is None else int(request["from"]))
+    first, last = Period(**request["period"]).ends(newest)
     table = _accepted(log, feed, first, last)
     rows = table.num_rows
     if request.get("above"):

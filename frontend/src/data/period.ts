@@ -3,6 +3,7 @@
  * their form in the page's address. Pure.
  */
 
+import { t } from "../lib/texts";
 import { formatSpan, type TimeUnit } from "../lib/time";
 
 /** Both ends closed. */
@@ -10,6 +11,9 @@ export interface Period {
   from: number;
   to: number;
 }
+
+/** As a request names it: both ends, or the last minutes of the feed. */
+export type PeriodRequest = Period | { minutes: number };
 
 /** The fluent or event of the answer, and the instant that is explained. */
 export interface Answer {
@@ -33,9 +37,19 @@ const MINUTE = { ms: 60_000, ticks: 1500 } as const;
  */
 const MOST_BEFORE = { ms: 15 * MINUTE.ms, ticks: Infinity } as const;
 
-/** The length in the feed's unit: "10 min", "15,000 ticks". */
-export function minuteWords(minutes: number, unit: TimeUnit): string {
-  return formatSpan(minutes * MINUTE[unit], unit);
+const DAY = 1440;
+const NAMED: Readonly<Record<number, string>> = {
+  60: t("last hour"),
+  [DAY]: t("last day"),
+  [7 * DAY]: t("last week"),
+  [30 * DAY]: t("last 30 days"),
+  [366 * DAY]: t("last year"),
+};
+
+/** The last minutes in the feed's unit: "last 10 min", "last hour", "last 15,000 ticks". */
+export function lastWords(minutes: number, unit: TimeUnit): string {
+  const named = unit === "ms" ? NAMED[minutes] : undefined;
+  return named ?? t("last {value}", { value: formatSpan(minutes * MINUTE[unit], unit) });
 }
 
 /**

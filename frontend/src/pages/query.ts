@@ -135,7 +135,7 @@ class QueryPage {
     const mapBox = h("div", { class: "panel query-map" });
     this.preview = new PreviewView(feed, shell.me.time_zone, {
       specification: () => this.specification(),
-      onAnswers: (rows, minutes) => this.editor?.answers?.(rows, minutes),
+      onAnswers: (rows, period) => this.editor?.answers?.(rows, period),
       onShow: (rows, what, now) => this.showAnswers(rows, what, now),
       onFaults: (error) => this.refused(error),
     });

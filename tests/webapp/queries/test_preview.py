@@ -15,13 +15,16 @@ from webapp.cage.warm_pool import ENGINE
 from webapp.feeds.logs import folder_of_logs
 from webapp.queries import preview as previews
 from webapp.queries.api import checked_for_trial
-from webapp.queries.caged import PreviewFailed
+from webapp.queries.caged import Period, PreviewFailed
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db]
 
 
 def crossings(*points: tuple[int, float]) -> list[dict[str, Any]]:
     return [{"entity": "a", "t": t, "x": x, "y": 5.0} for t, x in points]
+
+
+MINUTE: dict[str, Any] = {"period": {"span": 60_000}, "above": {}}
 
 
 def ask(client: APIClient, **more: Any) -> Any:
@@ -53,6 +56,40 @@ def test_only_the_span_asked_for_is_read(
     assert [row["start"] for row in found["answers"]] == [601_000]
 
 
+def test_a_preview_of_a_past_period_is_that_of_a_log_with_only_its_rows(
+    people: SimpleNamespace, feed: Any, received: Callable[..., None], client_of: Callable[..., APIClient]
+) -> None:
+    received(feed, crossings((1_000, -5), (2_000, 5), (3_000, -5), (4_000, 5)))
+    received(feed, crossings((5_000, -5), (4_500, -6), (9_000, 5)))
+    period = {"from": 2_000, "to": 4_500}
+    found = ask(client_of(people.owner), **period).json()
+    assert [(row["kind"], row["start"]) for row in found["answers"]] == [("out", 3_000), ("in", 4_000), ("out", 4_500)]
+    assert (found["from"], found["to"], found["rows"]) == (2_000, 4_500, 4)
+
+
+def test_a_past_period_ends_with_its_timers_fired(
+    people: SimpleNamespace, feed: Any, received: Callable[..., None], client_of: Callable[..., APIClient]
+) -> None:
+    """That someone has been there for a minute is known before their next row."""
+    received(feed, crossings((1_000, -5), (2_000, 5)))
+    received(feed, crossings((90_000, 5)))
+    crowded = {"family": "occupancy", "version": 1, "region": BORDER["region"], "count": [">=", 1], "lasting": "PT1M"}
+    client = client_of(people.owner)
+    for to, starts in ((62_000, [2_000]), (61_000, [])):
+        assert [row["start"] for row in ask(client, specification=crowded, **{"from": 0, "to": to}).json()["answers"]] == starts
+
+
+@pytest.mark.parametrize(
+    ("period", "pointer"),
+    [({"from": 5, "to": 5}, "/from"), ({"from": "noon"}, "/from"), ({"to": 2**63}, "/to"), ({"minutes": 0}, "/minutes")],
+)
+def test_an_impossible_period_is_refused(
+    period: dict[str, Any], pointer: str, people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]
+) -> None:
+    answer = ask(client_of(people.owner), **period)
+    assert (answer.status_code, [fault["pointer"] for fault in answer.json()["faults"]]) == (400, [pointer])
+
+
 def test_a_recording_of_months_can_be_tried_as_a_whole(
     people: SimpleNamespace, feed: Any, received: Callable[..., None], client_of: Callable[..., APIClient]
 ) -> None:
@@ -73,7 +110,7 @@ def test_the_newest_rows_of_a_long_span_are_evaluated(
         received(feed, crossings((n * day, -5)))
     monkeypatch.setattr(previews, "ROWS", rows)
     request = {"log_root": folder_of_logs(feed), "feed": feed.engine_feed().to_json(), "specification": BORDER, "above": {}}
-    found = previews.run({**request, "span": days * day - 1})
+    found = previews.run({**request, "period": {"span": days * day - 1}})
     assert (found["rows"], found["truncated"]) == expected
 
 
@@ -85,7 +122,7 @@ def test_a_preview_is_truncated_where_an_earlier_row_of_the_span_is_not_read(
     received(feed, crossings(*((minute * 60_000, -5) for minute in minutes)))
     monkeypatch.setattr(previews, "ROWS", 2)
     request = {"log_root": folder_of_logs(feed), "feed": feed.engine_feed().to_json(), "specification": BORDER, "above": {}}
-    found = previews.run({**request, "span": 2 * 60_000})
+    found = previews.run({**request, "period": {"span": 2 * 60_000}})
     assert (found["rows"], found["truncated"]) == expected
 
 
@@ -93,14 +130,20 @@ def test_an_error_of_the_program_is_not_reported_as_a_lack_of_memory(feed: Any, 
     received(feed, crossings((1000, -5), (2000, 5)))
     unresolved = {**BORDER, "region": {"region": "no such region"}}
     with pytest.raises(PreviewFailed, match="an error in Vedette"):
-        previews.preview(log_root=folder_of_logs(feed), feed=feed.engine_feed().to_json(), specification=unresolved, span=60_000)
+        previews.preview(log_root=folder_of_logs(feed), feed=feed.engine_feed().to_json(), specification=unresolved, period=Period(60_000))
 
 
 def test_many_answers_are_a_limit_of_the_preview_and_not_of_the_query(
     feed: Any, received: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     received(feed, crossings((1000, -5), (2000, 5), (3000, 6), (4000, 50)))
-    request = {"log_root": folder_of_logs(feed), "feed": feed.engine_feed().to_json(), "specification": BORDER, "span": 60_000, "above": {}}
+    request = {
+        "log_root": folder_of_logs(feed),
+        "feed": feed.engine_feed().to_json(),
+        "specification": BORDER,
+        "period": {"span": 60_000},
+        "above": {},
+    }
     monkeypatch.setattr(previews, "ANSWERS_FOUND", 1)
     assert previews.run(request) == {"too_many": 4}
     monkeypatch.setattr("engine.runtime.steps.MOST_ANSWERS", 0)
@@ -120,7 +163,13 @@ def test_a_text_may_name_stored_regions(people: SimpleNamespace, region: Any, re
     received(feed, crossings((1000, -5), (2000, 5), (3000, 6)))
     text = "CREATE TRIGGER near FOR E AS A, E AS B WHEN B.t - A.t IN [1, 1000] AND INSIDE(A.r, 'square')"
     ready = checked_for_trial(feed, {"family": "constraint", "version": 1, "trigger": text}, people.owner)
-    request = {"log_root": folder_of_logs(feed), "feed": feed.engine_feed().to_json(), "specification": ready, "span": 60_000, "above": {}}
+    request = {
+        "log_root": folder_of_logs(feed),
+        "feed": feed.engine_feed().to_json(),
+        "specification": ready,
+        "period": {"span": 60_000},
+        "above": {},
+    }
     assert previews.run(request)["total"] == 1
 
 
@@ -138,7 +187,7 @@ def test_a_preview_that_takes_too_long_is_ended_with_the_reason(
 ) -> None:
     monkeypatch.setattr(previews, "SECONDS", 0.002)
     answer = ask(client_of(people.owner))
-    assert answer.status_code == 503 and "shorter span" in answer.json()["faults"][0]["message"]
+    assert answer.status_code == 503 and "shorter period" in answer.json()["faults"][0]["message"]
 
 
 def test_previews_above_the_limit_get_retry_after(

@@ -3,6 +3,7 @@
  * loaded when it is chosen.
  */
 
+import type { PeriodRequest } from "../../data/period";
 import type { Detection, Feed, RegionRow } from "../../lib/shapes";
 import type { Fault } from "../../lib/api";
 import type { Box, Geometry } from "../../lib/regions";
@@ -98,8 +99,8 @@ export interface FamilyEditor {
    * server's text would not make sense there.
    */
   explained?(fault: Fault): Fault;
-  /** Answers of the preview over the last `minutes`. */
-  answers?(rows: readonly Detection[], minutes: number): void;
+  /** Answers of the preview over a period. */
+  answers?(rows: readonly Detection[], period: PeriodRequest): void;
   /** Releases its resources; the page clears the map. */
   close?(): void;
 }

@@ -12,6 +12,7 @@ import {
   type Counting,
   type OccupancyEntries,
 } from "../../data/occupancy_data";
+import type { PeriodRequest } from "../../data/period";
 import type { Detection } from "../../lib/shapes";
 import { post, type Fault } from "../../lib/api";
 import { h } from "../../lib/dom";
@@ -34,7 +35,7 @@ class OccupancyEditor implements FamilyEditor {
   readonly stage = null;
   private readonly entries: OccupancyEntries;
   private readonly watched: WatchedField;
-  private readonly question = new Latest<[minutes: number]>((signal, minutes) => this.counted(signal, minutes), fail);
+  private readonly question = new Latest<[period: PeriodRequest]>((signal, period) => this.counted(signal, period), fail);
 
   constructor(
     document: Record<string, unknown>,
@@ -92,9 +93,9 @@ class OccupancyEditor implements FamilyEditor {
     return faultInForm(fault, this.entries);
   }
 
-  /** The count over the same minutes is drawn over the region. */
-  answers(_: readonly Detection[], minutes: number): void {
-    void this.question.now(minutes);
+  /** The count over the same period is drawn over the region. */
+  answers(_: readonly Detection[], period: PeriodRequest): void {
+    void this.question.now(period);
   }
 
   close(): void {
@@ -113,11 +114,11 @@ class OccupancyEditor implements FamilyEditor {
     this.context.onChange();
   }
 
-  private async counted(signal: AbortSignal, minutes: number): Promise<void> {
+  private async counted(signal: AbortSignal, period: PeriodRequest): Promise<void> {
     const { feed, timeZone: zone } = this.context;
     const answer = await post(
       "queries/occupancy",
-      { feed: feed.name, specification: this.specification(), minutes },
+      { feed: feed.name, specification: this.specification(), ...period },
       countedAnswer,
       signal,
     );

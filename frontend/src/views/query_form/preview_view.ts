@@ -4,6 +4,7 @@
  */
 
 import { IntervalsData, type Interval } from "../../data/intervals_data";
+import type { PeriodRequest } from "../../data/period";
 import { type Detection, type Feed } from "../../lib/shapes";
 import { ApiError, post, reason } from "../../lib/api";
 import { PREVIEW, preview } from "../../lib/answers";
@@ -12,25 +13,16 @@ import { Latest } from "../../lib/latest";
 import { formatNumber, formatSpan, type Zone } from "../../lib/time";
 import { inSentence, kindName } from "../../lib/words";
 import { headline } from "../drawer_view";
+import { PeriodField, whichPeriod } from "../period_field";
 import { TimelineView } from "../timeline_view";
 import { formatTenths, t, tn } from "../../lib/texts";
 
-/** Minutes, and their label. */
-const SPANS: readonly (readonly [number, string])[] = [
-  [10, t("last 10 min")],
-  [30, t("last 30 min")],
-  [60, t("last hour")],
-  [360, t("last 6 hours")],
-  [1440, t("last day")],
-  [7 * 1440, t("last week")],
-  [30 * 1440, t("last 30 days")],
-  [366 * 1440, t("last year")],
-];
+const MINUTES = [10, 30, 60, 6 * 60, 24 * 60, 7 * 24 * 60, 30 * 24 * 60, 366 * 24 * 60];
 
 export interface PreviewHandlers {
   specification: () => Record<string, unknown>;
-  /** All answers of the last `minutes`, once. */
-  onAnswers: (rows: Detection[], minutes: number) => void;
+  /** All answers of the period, once. */
+  onAnswers: (rows: Detection[], period: PeriodRequest) => void;
   /** The hovered or selected answer (the preview ends at `now`), or all of them. */
   onShow: (rows: Detection[], what: "all" | "pointed at" | "chosen", now: number) => void;
   onFaults: (error: unknown) => void;
@@ -45,11 +37,7 @@ export class PreviewView {
     id: "run-preview",
     onClick: () => this.ask(),
   });
-  private readonly minutes = h(
-    "select",
-    { class: "select select-sm", "aria-label": t("How far back") },
-    ...SPANS.map(([value, text]) => h("option", { value }, text)),
-  );
+  private readonly period: PeriodField;
   private readonly question = new Latest(
     (signal) => this.asked(signal),
     (error) => this.failed(error),
@@ -61,10 +49,12 @@ export class PreviewView {
     private readonly zone: Zone,
     private readonly handlers: PreviewHandlers,
   ) {
+    this.period = new PeriodField({ feed, zone, minutes: MINUTES, prefix: "preview" });
     this.element = h(
       "section",
       { class: "panel preview", "aria-label": t("Preview") },
-      h("div", { class: "panel-head" }, h("h2", {}, t("Preview")), this.minutes, this.run),
+      h("div", { class: "panel-head" }, h("h2", {}, t("Preview")), this.period.select, this.run),
+      this.period.ends,
       this.result,
     );
     replace(
@@ -72,7 +62,7 @@ export class PreviewView {
       empty(
         "scan-search",
         t("See it before you save it"),
-        t("The preview runs this query over the last minutes of the feed, with the same engine that runs it live."),
+        t("The preview runs this query over a part of the feed’s history, with the same engine that runs it live."),
       ),
     );
   }
@@ -92,11 +82,13 @@ export class PreviewView {
   }
 
   private async asked(signal: AbortSignal): Promise<void> {
-    const minutes = Number(this.minutes.value);
-    this.show(
-      await post("queries/preview", { feed: this.feed.name, specification: this.handlers.specification(), minutes }, preview, signal),
-      minutes,
-    );
+    const period = this.period.value();
+    if (period === null) replace(this.result, whichPeriod());
+    else
+      this.show(
+        await post("queries/preview", { feed: this.feed.name, specification: this.handlers.specification(), ...period }, preview, signal),
+        period,
+      );
   }
 
   private failed(error: unknown): void {
@@ -123,10 +115,11 @@ export class PreviewView {
     if (isRefused) this.handlers.onFaults(error);
   }
 
-  private show(answer: ReturnType<typeof preview>, minutes: number): void {
+  private show(answer: ReturnType<typeof preview>, period: PeriodRequest): void {
     this.isStale = false;
     const rows = answer.answers;
-    this.handlers.onAnswers(rows, minutes);
+    this.handlers.onAnswers(rows, period);
+    if (answer.rows > 0) this.period.suggest(answer);
     const summary = this.summary(answer, rows);
     if (rows.length === 0) {
       replace(
@@ -136,12 +129,12 @@ export class PreviewView {
           ? empty(
               "radio",
               t("No rows in this period"),
-              t("The feed received no rows that the query evaluates. Look further back, or send rows first."),
+              t("The feed received no rows that the query evaluates. Choose another period, or send rows first."),
             )
           : empty(
               "history",
               t("No answer in this period"),
-              t("Nothing matched in these minutes. Look further back, or ask for less: wider regions, ranges or times."),
+              t("Nothing matched. Choose another period, or ask for less: wider regions, ranges or times."),
             ),
       );
       this.handlers.onShow([], "all", answer.to);

@@ -26,12 +26,13 @@ import { readInk, type Ink } from "../../ink";
 import { HEAD_PX, LANE_PX, paintLanes, type LaneScene } from "./lane_painter";
 import type { Lines } from "./rule_editor";
 import { edgesOf, intervalList, spanText, type Current, type IntervalContext } from "./sandbox_intervals";
-import { PeriodField } from "./period_field";
+import { PeriodField, whichPeriod } from "../../period_field";
 import { formatTenths, t, tn } from "../../../lib/texts";
 
 const MOST_GROUNDINGS = 300;
 const TALLEST_PX = 420;
 const EVERYBODY = "";
+const MINUTES = [1, 5, 10, 30, 60];
 
 export interface SandboxOptions {
   feed: Feed;
@@ -102,7 +103,7 @@ export class SandboxView {
   private frame = 0;
 
   constructor(private readonly options: SandboxOptions) {
-    this.period = new PeriodField(options.feed, options.zone);
+    this.period = new PeriodField({ feed: options.feed, zone: options.zone, minutes: MINUTES, prefix: "sandbox" });
     this.element = h(
       "section",
       { class: "panel calculus-sandbox", "aria-label": t("Sandbox") },
@@ -183,7 +184,7 @@ export class SandboxView {
   private nowhere(): void {
     this.answer = null;
     this.tools.hidden = true;
-    replace(this.body, empty("clock", t("Which period?"), t("Give it two moments, the earlier one first.")));
+    replace(this.body, whichPeriod());
   }
 
   private failed(error: unknown): void {

@@ -3,7 +3,7 @@ on a feed in milliseconds).
 
 They are made when the first row of a span is about to be stored. Times outside FIRST..LAST (a feed
 of ticks may hold any integer) share one partition at either end, so that extreme times cannot
-create any number of partitions. Functions in the database make and drop them (migration 0002): they
+create any number of partitions. Functions that a migration creates make and drop them: they
 belong to the owner of the tables, and the application's role may not change the schema otherwise.
 """
 

@@ -12,9 +12,9 @@ from webapp.config.boxes import page_size, whole
 
 
 class _Size:
-    page_size = 100
-    page_size_query_param = "page_size"
-    max_page_size = 1000
+    page_size: Any = 100
+    page_size_query_param: Any = "page_size"
+    max_page_size: Any = 1000
 
     def get_page_size(self, request: Any) -> int:
         """Raises ValidationError."""

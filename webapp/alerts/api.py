@@ -16,7 +16,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
 
-from engine.model.faults import unknown_name
 from engine.model.messages import Message
 from webapp.accounts.authentication import person
 from webapp.accounts.models import User
@@ -31,9 +30,10 @@ from webapp.alerts.models import Alert, AlertStep, Feedback, Mute, Step
 from webapp.alerts.numbers import AlertNumbers, alert_numbers
 from webapp.alerts.rows import ListedAlertRow, listed_row
 from webapp.alerts.selectors import DeliveryRow, alert_list, alert_summary, alerts_seen, deliveries_of, handlers_of
-from webapp.config.boxes import whole
+from webapp.config.boxes import whole, whole_between
 from webapp.config.known_keys import KnownKeys, OneOf
 from webapp.config.openapi import field_of, schema_of, serializer_of
+from webapp.config.parameters import faults_of, known_parameters
 from webapp.config.related import BoundedListField
 from webapp.config.tables import DOWNLOAD_ROWS, FORMAT, FORMATS, FormatOfFile, format_of, table_download
 from webapp.queries.selectors import behind
@@ -222,11 +222,9 @@ class AlertView(GenericViewSet[Alert]):
         responses={200: schema_of(Groups)},
     )
     def groups(self, request: Request) -> Response:
-        by, hours = request.query_params.get("by") or "query", whole(request.query_params.get("hours"), "hours") or 24
+        by, hours = request.query_params.get("by") or "query", whole_between(request.query_params.get("hours"), "hours", 1, 168, usual=24)
         if by not in BY:
             raise serializers.ValidationError({"by": Message("One of {known}.", known=", ".join(BY))})
-        if not 1 <= hours <= 168:
-            raise serializers.ValidationError({"hours": Message("From 1 to 168.")})
         alerts = self.filter_queryset(alerts_seen(user=request.user))
         return Response({"results": alert_groups(alerts, by=by, hours=hours, now=timezone.now())})
 
@@ -237,9 +235,7 @@ class AlertView(GenericViewSet[Alert]):
         responses={200: schema_of(AlertNumbers)},
     )
     def numbers(self, request: Request) -> Response:
-        hours = whole(request.query_params.get("hours"), "hours") or 168
-        if not 1 <= hours <= 2160:
-            raise serializers.ValidationError({"hours": Message("From 1 to 2160.")})
+        hours = whole_between(request.query_params.get("hours"), "hours", 1, 2160, usual=168)
         return Response(alert_numbers(self.filter_queryset(alerts_seen(user=request.user)), hours=hours, now=timezone.now()))
 
     @extend_schema(
@@ -318,12 +314,9 @@ class AlertView(GenericViewSet[Alert]):
 
     def _matching(self, alerts: QuerySet[Alert], parameters: str) -> QuerySet[Alert]:
         """The alerts that a list with these parameters would show. Raises ValidationError for an
-        unknown parameter."""
-        data = QueryDict(parameters)
-        faults = {
-            name: unknown_name(name, AlertFilter.base_filters, what=Message("parameter")) for name in data if name not in AlertFilter.base_filters
-        }
-        if faults:
+        unknown parameter or value."""
+        data, known = QueryDict(parameters), known_parameters()["api/v1/alerts/count", "GET"]
+        if faults := faults_of(data, {name: known[name] for name in AlertFilter.base_filters}):
             raise serializers.ValidationError({"matching": faults})
         filters = AlertFilter(data, alerts, request=self.request)
         if not filters.is_valid():

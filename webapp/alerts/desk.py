@@ -17,7 +17,7 @@ from rest_framework.utils.urls import replace_query_param
 
 from engine.model.messages import Message
 from webapp.alerts.models import Alert
-from webapp.config.boxes import whole
+from webapp.config.boxes import page_size, whole
 
 PIECE = 1000
 """At most this many alerts per request: about half a second, and three rows of the outbox."""
@@ -51,7 +51,7 @@ class DeskPages(BasePagination):
     def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
         self.address = request.build_absolute_uri()
         order = order_of(request.query_params.get("order"))
-        size = _size(request.query_params.get("page_size"), self.page_size, self.max_page_size)
+        size = page_size(request.query_params.get("page_size"), self.page_size, self.max_page_size)
         after = _cursor(request.query_params.get("cursor"), order)
         rows = list(in_order(queryset, order, after)[: size + 1])
         self.cursor = None if len(rows) <= size else _cursor_of(rows[size - 1], order)
@@ -110,13 +110,6 @@ def piece_of(alerts: QuerySet[Alert], below: int | None) -> list[Alert]:
     above it and stay untouched."""
     rest = alerts.order_by("-id") if below is None else alerts.order_by("-id").filter(id__lt=below)
     return list(rest[:PIECE])
-
-
-def _size(text: str | None, usual: int, most: int) -> int:
-    size = whole(text, "page_size")
-    if size is not None and size < 1:
-        raise ValidationError({"page_size": Message("At least 1.")})
-    return min(size or usual, most)
 
 
 def _keys_of(row: Alert, order: Order) -> list[int]:

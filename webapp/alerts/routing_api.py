@@ -22,7 +22,7 @@ from webapp.alerts.models import Channel, RoutingRule, Shift
 from webapp.alerts.reach import rule_warnings
 from webapp.alerts.routing import terms
 from webapp.alerts.timing import timing_faults
-from webapp.config.boxes import whole
+from webapp.config.boxes import whole_between
 from webapp.config.openapi import schema_of
 from webapp.config.related import BoundedListField, ByKey, ByName
 from webapp.feeds.models import Region
@@ -139,7 +139,4 @@ class RoutingRuleView(OwnedView):
 
 
 def _hours(request: Request) -> int:
-    hours = whole(request.query_params.get("hours"), "hours") or 24
-    if not 1 <= hours <= 168:
-        raise serializers.ValidationError({"hours": Message("From 1 to 168.")})
-    return hours
+    return whole_between(request.query_params.get("hours"), "hours", 1, 168, usual=24)

@@ -39,3 +39,23 @@ def whole(text: str | None, name: str) -> int | None:
     if not -(2**63) <= value < 2**63 - 1:
         raise ValidationError({name: Message("The number is too large.")})
     return value
+
+
+def whole_between(text: str | None, name: str, least: int, most: int, *, usual: int) -> int:
+    """A whole number from `least` to `most`, `usual` if the parameter is missing. Raises
+    ValidationError."""
+    value = whole(text, name)
+    if value is None:
+        return usual
+    if not least <= value <= most:
+        raise ValidationError({name: Message("From {least} to {most:,}.", least=least, most=most)})
+    return value
+
+
+def page_size(text: str | None, usual: int, most: int) -> int:
+    """The length of a page: `usual` if the parameter is missing, and never above `most`. Raises
+    ValidationError."""
+    size = whole(text, "page_size")
+    if size is not None and size < 1:
+        raise ValidationError({"page_size": Message("At least 1.")})
+    return min(size or usual, most)

@@ -8,25 +8,28 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.pagination import CursorPagination, PageNumberPagination
 
 from engine.model.messages import Message
-from webapp.config.boxes import whole
+from webapp.config.boxes import page_size, whole
 
 
-class Pages(PageNumberPagination):
+class _Size:
+    page_size: Any = 100
+    page_size_query_param: Any = "page_size"
+    max_page_size: Any = 1000
+
+    def get_page_size(self, request: Any) -> int:
+        """Raises ValidationError."""
+        return page_size(request.query_params.get("page_size"), self.page_size, self.max_page_size)
+
+
+class Pages(_Size, PageNumberPagination):
     """Numbered pages for lists of objects that users make: feeds, regions, queries;
     `?page=2&page_size=100`."""
 
-    page_size = 100
-    page_size_query_param = "page_size"
-    max_page_size = 1000
 
-
-class NewestFirst(CursorPagination):
+class NewestFirst(_Size, CursorPagination):
     """Cursor pages for tables that grow continuously: a position in the order stays right while
     rows are added."""
 
-    page_size = 100
-    page_size_query_param = "page_size"
-    max_page_size = 1000
     ordering = "-id"
 
     def decode_cursor(self, request: Any) -> Any:

@@ -20,7 +20,7 @@ from engine.model.messages import Message
 from webapp.accounts.authentication import person
 from webapp.accounts.models import User
 from webapp.accounts.permissions import check_may_make
-from webapp.config.boxes import whole
+from webapp.config.boxes import whole_between
 from webapp.config.known_keys import KnownKeys
 from webapp.config.openapi import Length, TimeRangeRead, schema_of
 from webapp.demo.samples import Sample, all_samples, sample_load
@@ -52,7 +52,7 @@ class ScoresView(APIView):
         feed = feed_get(user=person(request), name=request.query_params.get("feed") or "")
         if feed is None:
             raise NotFound(Message("There is no such feed, or it is not shared with you."))
-        minutes = min(max(whole(request.query_params.get("minutes"), "minutes") or 30, 1), 1440)
+        minutes = whole_between(request.query_params.get("minutes"), "minutes", 1, 1440, usual=30)
         return Response({"scores": truth_scores(feed=feed, user=person(request), span_ms=minutes * 60_000)})
 
 

@@ -16,7 +16,7 @@ from rest_framework.views import APIView
 
 from engine.model.messages import Message, message_of
 from webapp.accounts.authentication import person
-from webapp.config.boxes import integers, whole
+from webapp.config.boxes import integers, page_size, whole, whole_between
 from webapp.config.openapi import Length, TimeRange, page_of, schema_of
 from webapp.config.tables import DOWNLOAD_ROWS, FORMAT, FORMATS, FormatOfFile, format_of, table_download
 from webapp.detections.changes import Changes, NoSuchNumber, NotKept, Wanted, changes_after
@@ -46,7 +46,7 @@ class DetectionPages:
         """A page of at most `page_size` (100, at most 1000) of `detection_parts`. Raises
         ValidationError for an invalid cursor."""
         self.request = request
-        size = min(max(whole(request.query_params.get("page_size"), "page_size") or PAGE_SIZE, 1), LARGEST_PAGE)
+        size = page_size(request.query_params.get("page_size"), PAGE_SIZE, LARGEST_PAGE)
         ascending, cursor = request.query_params.get("order") == "start", request.query_params.get("cursor")
         found: list[Detection] = []
         for part in parts if ascending else reversed(parts):
@@ -189,8 +189,9 @@ def changes_asked_for(request: Request) -> Changes:
     if feed is None:
         raise NotFound(Message("Name a feed that you may see: numbers are counted for each feed."))
     assert after is not None
-    wanted = Wanted(frozenset(visible_queries(request, feed)), parameters.get("entity") or None, frozenset(parameters.getlist("kind")))
-    size = min(max(whole(parameters.get("page_size"), "page_size") or LARGEST_PAGE, 1), LARGEST_PAGE)
+    entities, kinds = (frozenset(filter(None, parameters.getlist(name))) for name in ("entity", "kind"))
+    wanted = Wanted(frozenset(visible_queries(request, feed)), entities, kinds)
+    size = page_size(parameters.get("page_size"), LARGEST_PAGE, LARGEST_PAGE)
     try:
         return changes_after(feed_id=feed.pk, seq=after, wanted=wanted, size=size)
     except NoSuchNumber as error:
@@ -239,7 +240,7 @@ class CountsView(APIView):
             raise NotFound(Message("There is no such feed, or it is not shared with you."))
         if from_t is None or to_t is None or not from_t < to_t:
             raise ValidationError({"from": Message("Give from and to, from before to.")})
-        buckets = min(max(whole(asked.get("buckets"), "buckets") or 200, 1), 2_000)
+        buckets = whole_between(asked.get("buckets"), "buckets", 1, 2_000, usual=200)
         counts = answer_counts(feed_id=feed.pk, query_ids=visible_queries(request, feed), from_t=from_t, to_t=to_t, buckets=buckets)
         return HttpResponse(counts, content_type="application/json")
 

@@ -31,16 +31,16 @@ class NotKept(ValueError):
 
 @dataclass(frozen=True)
 class Wanted:
-    """The requested changes; no `kinds`: all kinds."""
+    """The requested changes; no `entities` or `kinds`: all of them."""
 
     queries: frozenset[int]
-    entity: str | None = None
+    entities: frozenset[str] = frozenset()
     kinds: frozenset[str] = frozenset()
 
     def __contains__(self, detection: dict[str, Any]) -> bool:
         return (
             detection["query"] in self.queries
-            and (self.entity is None or self.entity in detection["entities"])
+            and (not self.entities or not self.entities.isdisjoint(detection["entities"]))
             and (not self.kinds or detection["kind"] in self.kinds)
         )
 

@@ -18,7 +18,7 @@ from rest_framework.viewsets import GenericViewSet
 
 from engine.model.messages import Message
 from webapp.accounts.authentication import person
-from webapp.config.boxes import whole
+from webapp.config.boxes import whole, whole_between
 from webapp.config.known_keys import KnownKeys
 from webapp.config.openapi import TimeRangeRead, field_of, schema_of
 from webapp.config.related import BoundedDictField
@@ -255,6 +255,6 @@ class ActivityView(GenericAPIView[Any]):
         region = region_list(user=person(request)).filter(pk=pk).first()
         if region is None:
             raise Http404
-        hours = whole(request.query_params.get("hours"), "hours") or 1
+        hours = whole_between(request.query_params.get("hours"), "hours", 1, MOST_ACTIVITY_HOURS, usual=1)
         unit = 3_600_000 if region.feed.time == "ms" else 1_000
-        return Response(selectors.activity(region=region, span=min(max(hours, 1), MOST_ACTIVITY_HOURS) * unit))
+        return Response(selectors.activity(region=region, span=hours * unit))

@@ -18,11 +18,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from engine.model.faults import Refused
-from engine.model.feed import KEYS
+from engine.model.feed import KEYS, LARGEST_TIME
 from engine.model.messages import Message
 from webapp.accounts.authentication import person
 from webapp.accounts.owned import OwnedSerializer, OwnedView
-from webapp.config.boxes import box_from, whole
+from webapp.config.boxes import box_from, whole, whole_between
 from webapp.config.errors import serializer_faults
 from webapp.config.known_keys import KnownKeys, OneOf
 from webapp.config.openapi import Length, field_of, schema_of
@@ -273,8 +273,8 @@ class FeedView(OwnedView):
         entities = parameters.getlist("entity")
         if not 1 <= len(entities) <= recent.TRACK_ENTITIES:
             raise ValidationError({"entity": Message("Name 1 to {most} entities.", most=recent.TRACK_ENTITIES)})
-        limit = min(whole(parameters.get("limit"), "limit") or recent.TRACK_POINTS, recent.TRACK_POINTS)
-        rows = recent.tracks(feed, entities, whole(parameters.get("from"), "from"), whole(parameters.get("to"), "to"), max(1, limit))
+        limit = whole_between(parameters.get("limit"), "limit", 1, recent.TRACK_POINTS, usual=recent.TRACK_POINTS)
+        rows = recent.tracks(feed, entities, whole(parameters.get("from"), "from"), whole(parameters.get("to"), "to"), limit)
         return Response({"complete": rows.complete, "tracks": rows.tracks})
 
     @extend_schema(
@@ -294,7 +294,7 @@ class FeedView(OwnedView):
         from_t, to_t = whole(parameters.get("from"), "from"), whole(parameters.get("to"), "to")
         if from_t is None or to_t is None or not from_t < to_t:
             raise ValidationError({"from": Message("Give from and to, from before to.")})
-        movements = history.movements(feed, from_t, to_t, whole(parameters.get("step"), "step") or 1)
+        movements = history.movements(feed, from_t, to_t, whole_between(parameters.get("step"), "step", 1, LARGEST_TIME, usual=1))
         return HttpResponse(movements.to_bytes(), content_type="application/octet-stream")
 
     @extend_schema(
@@ -313,7 +313,9 @@ class FeedView(OwnedView):
     )
     def entity(self, request: Request, name: str) -> Response:
         feed, parameters = self.get_object(), request.query_params
-        return Response(recent.entity_at(feed, parameters.get("id", ""), whole(parameters.get("t"), "t")))
+        if not parameters.get("id"):
+            raise ValidationError({"id": Message("Name an entity.")})
+        return Response(recent.entity_at(feed, parameters["id"], whole(parameters.get("t"), "t")))
 
     @extend_schema(
         summary="The progress of the feed's processing, every ten seconds",
@@ -321,8 +323,8 @@ class FeedView(OwnedView):
         responses={200: schema_of(Measures)},
     )
     def measures(self, request: Request, name: str) -> Response:
-        minutes = whole(request.query_params.get("minutes"), "minutes") or 30
-        return Response(feed_measures(feed=self.get_object(), minutes=min(max(minutes, 1), 1440)))
+        minutes = whole_between(request.query_params.get("minutes"), "minutes", 1, 1440, usual=30)
+        return Response(feed_measures(feed=self.get_object(), minutes=minutes))
 
     @extend_schema(
         summary="The distribution of the newest values of an attribute",
@@ -334,8 +336,8 @@ class FeedView(OwnedView):
         known = ["x", "y", "event", "entity", *feed.columns]
         if column not in known:
             raise ValidationError({"column": Message("One of {known}.", known=", ".join(known))})
-        bins = whole(request.query_params.get("bins"), "bins") or 40
-        return Response(recent.histogram(feed, column, min(max(bins, 1), HISTOGRAM_BINS)))
+        bins = whole_between(request.query_params.get("bins"), "bins", 1, HISTOGRAM_BINS, usual=40)
+        return Response(recent.histogram(feed, column, bins))
 
     @extend_schema(summary="Refused rows, newest first", parameters=[*REFUSED_ROWS, *CURSOR], responses={200: newest_first(DeadLetterSerializer)})
     def dead_letters(self, request: Request, name: str) -> Response:

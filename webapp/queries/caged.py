@@ -27,9 +27,11 @@ class Period:
     to_t: int | None = None
 
     def ends(self, newest: int) -> tuple[int, int]:
-        """The first and the last moment, on a log whose newest moment is `newest`."""
+        """The first and the last moment, on a log whose newest moment is `newest`. A period that
+        begins later is its first moment, without rows."""
         last = newest if self.to_t is None else min(newest, self.to_t)
-        return (last - self.span if self.from_t is None else min(last, self.from_t)), last
+        first = last - self.span if self.from_t is None else self.from_t
+        return first, max(first, last)
 
 
 class PreviewFailed(RuntimeError):

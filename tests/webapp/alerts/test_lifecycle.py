@@ -346,7 +346,9 @@ def test_all_matching_alerts_are_handled_in_chunks(
             break
     assert pieces == [2, 2, 0]
     assert Alert.objects.exclude(state="resolved").get().entities == ["car 4"]
-    assert client.post("/api/v1/alerts/bulk", {"matching": "sate=new", "action": "resolve"}).status_code == 400
+    for wrong, pointer in {"sate=new": "/matching/sate", "muted=maybe": "/matching/muted", "feed=a&feed=b": "/matching/feed"}.items():
+        refused = client.post("/api/v1/alerts/bulk", {"matching": wrong, "action": "resolve"})
+        assert (refused.status_code, [fault["pointer"] for fault in refused.json()["faults"]]) == (400, [pointer])
     assert client.post("/api/v1/alerts/bulk", {"matching": "", "ids": [1], "action": "resolve"}).status_code == 400
     viewer = client_of(people.viewer)
     assert viewer.post("/api/v1/alerts/bulk", {"matching": "", "action": "resolve"}).json()["looked_at"] == 0

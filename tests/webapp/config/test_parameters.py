@@ -1,4 +1,4 @@
-"""Unknown parameters are refused, all together, each with a suggestion."""
+"""Unknown parameters and values are refused, all together, each with a suggestion."""
 
 import subprocess
 import sys
@@ -36,6 +36,42 @@ def test_a_misspelt_parameter_is_refused_with_a_suggestion(
     assert all(f"did you mean '{name}'" in faults[pointer] for pointer, name in meant.items()), faults
 
 
+@pytest.mark.parametrize(
+    ("address", "pointer", "part"),
+    [
+        ("detections/?feed=yard&withdrawn=maybe", "/withdrawn", "unknown value 'maybe'. Known: false, true"),
+        ("detections/?feed=yard&versions=al", "/versions", "did you mean 'all'"),
+        ("detections/?feed=yard&order=begin", "/order", "Known: -start, start"),
+        ("detections/?feed=yard&feed=quay", "/feed", "is here twice"),
+        ("detections/?feed=yard&page_size=0", "/page_size", "At least 1."),
+        ("detections/counts?feed=yard&from=0&to=9&buckets=0", "/buckets", "From 1 to 2,000."),
+        ("queries/?enabled=maybe", "/enabled", "Known: false, true"),
+        ("queries/?mine=2", "/mine", "Known: false, true"),
+        ("alerts/?muted=yes", "/muted", "Known: false, true"),
+        ("alerts/?state=new&state=sen", "/state", "did you mean 'seen'"),
+        ("alerts/groups?hours=0", "/hours", "From 1 to 168."),
+        ("alerts/numbers?hours=0", "/hours", "From 1 to 2,160."),
+        ("routing-rules/dry-run?hours=0", "/hours", "From 1 to 168."),
+        ("feeds/yard/measures?minutes=99999", "/minutes", "From 1 to 1,440."),
+        ("feeds/yard/histogram?column=x&bins=0", "/bins", "From 1 to 200."),
+        ("feeds/yard/tracks?entity=a&limit=0", "/limit", "From 1 to 100,000."),
+        ("feeds/yard/movements?from=0&to=9&step=-1", "/step", "From 1 to"),
+        ("feeds/yard/entity", "/id", "Name an entity."),
+        ("feeds/?page_size=many", "/page_size", "A whole number."),
+        ("feeds/yard/dead-letters?page_size=0", "/page_size", "At least 1."),
+    ],
+)
+def test_a_value_that_cannot_be_meant_is_refused(
+    address: str, pointer: str, part: str, feed: Feed, people: SimpleNamespace, client_of: Callable[..., APIClient]
+) -> None:
+    """It was ignored, and the answer looked like a filtered one."""
+    answer = client_of(people.owner).get(f"/api/v1/{address}")
+    assert answer.status_code == 400, answer.content
+    (fault,) = answer.json()["faults"]
+    assert fault["pointer"] == pointer
+    assert part in fault["message"]
+
+
 def test_parameters_that_cannot_apply_to_rows_are_refused_by_exports(feed: Feed) -> None:
     answer = APIClient().generic("POST", "/api/v1/feeds/yard/events?map=entity%3Dmmsi", b"", "text/csv")
     assert answer.status_code == 400
@@ -54,6 +90,7 @@ def test_parameters_that_cannot_apply_to_rows_are_refused_by_exports(feed: Feed)
         "detections/?feed=yard&from=1&to=2&order=start&page_size=3&withdrawn=true",
         "channels/?page_size=3",
         "alerts/?feed=yard&state=new&state=acknowledged&severity=low&page_size=3",
+        "alerts/?muted=&over=false&verdict=right",
     ],
 )
 def test_documented_parameters_are_accepted(address: str, feed: Feed, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:

@@ -111,6 +111,8 @@ def test_filters_of_a_follower_do_not_change_the_numbering(feed: Feed, query: Qu
     assert (whole["after"], whole["seq"], whole["more"], len(whole["results"])) == (0, 2, False, 3)
     only = changes(client, 0, entity="b").json()
     assert (only["seq"], [one["entities"] for one in only["results"]]) == (2, [["b"]])
+    either = changes(client, 0, entity=["a", "b"]).json()["results"]
+    assert [one["entities"] for one in either] == [["a"], ["b"], ["a"]]
     assert [one["start"] for one in changes(client, 0, kind="out", query=query.pk).json()["results"]] == [1, 2]
     assert changes(client, 2).json() == {"after": 2, "seq": 2, "more": False, "results": []}
     assert changes(client_of(people.stranger), 0).status_code == 404

@@ -79,6 +79,15 @@ def test_a_past_period_ends_with_its_timers_fired(
         assert [row["start"] for row in ask(client, specification=crowded, **{"from": 0, "to": to}).json()["answers"]] == starts
 
 
+def test_a_period_after_the_newest_row_has_no_rows(
+    people: SimpleNamespace, feed: Any, received: Callable[..., None], client_of: Callable[..., APIClient]
+) -> None:
+    """The newest row was evaluated, though it is not in the period."""
+    received(feed, crossings((1_000, -5), (2_000, 5)))
+    found = ask(client_of(people.owner), **{"from": 9_000, "to": 10_000}).json()
+    assert (found["from"], found["to"], found["rows"], found["answers"]) == (9_000, 9_000, 0, [])
+
+
 @pytest.mark.parametrize(
     ("period", "pointer"),
     [({"from": 5, "to": 5}, "/from"), ({"from": "noon"}, "/from"), ({"to": 2**63}, "/to"), ({"minutes": 0}, "/minutes")],

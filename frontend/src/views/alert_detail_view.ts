@@ -56,8 +56,6 @@ export class AlertDetailView {
   private readonly begun = new Map<string, string>();
   private closeMap: (() => void) | null = null;
   private readonly once = onceAtATime();
-  /** As the server returned it after this reader's last decision: the buttons may still be those from before it. */
-  private decided: Alert | null = null;
 
   constructor(
     private readonly me: Me,
@@ -88,13 +86,12 @@ export class AlertDetailView {
       return Promise.resolve();
     }
     const comment = this.shown?.id === alert.id ? this.field.value.trim() : "";
-    const body = { revision: this.knownRevision(alert), comment, ...(assignee === undefined ? {} : { assignee }) };
+    const body = { revision: alert.revision, comment, ...(assignee === undefined ? {} : { assignee }) };
     // A key pressed twice is one decision, as is a key together with a button.
     return this.once(`${alert.id}/${action}/${assignee ?? ""}`, () =>
       post(`alerts/${alert.id}/${action}`, body, alertParser).then(
         (changed) => {
           this.sent(changed.id);
-          this.decided = changed;
           this.become(changed);
         },
         (error: unknown) => {
@@ -104,11 +101,6 @@ export class AlertDetailView {
         },
       ),
     );
-  }
-
-  /** What this reader knows: the alert as shown, or what became of it by their own decision. */
-  private knownRevision(alert: Alert): number {
-    return this.decided?.id === alert.id ? Math.max(alert.revision, this.decided.revision) : alert.revision;
   }
 
   /** The current alert on the server. */

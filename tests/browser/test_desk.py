@@ -193,6 +193,15 @@ def test_keys_pressed_twice_are_one_decision_and_the_next_alert_need_not_wait(si
     assert sent == [f"/api/v1/alerts/{pk}/resolve" for pk in newest]
 
 
+def test_a_dismissed_message_gives_the_focus_back(site: Site) -> None:
+    page = opened(site, 1)
+    page.get_by_label("Search").focus()
+    come(site, 1, 10)
+    page.locator(".toast").get_by_role("button", name="Dismiss").press("Enter")
+    page.locator(".toast").wait_for(state="detached")
+    assert page.evaluate(FOCUSED) == "Search"
+
+
 def test_a_dialog_begins_at_its_first_field_or_at_what_does_no_harm(site: Site) -> None:
     page = opened(site, 1)
     page.keyboard.press("?")

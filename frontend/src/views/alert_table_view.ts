@@ -34,7 +34,7 @@ export class AlertTableView {
   private readonly rows = h("tbody", {});
   readonly table = h(
     "table",
-    { class: "table alerts-table" },
+    { class: "table alerts-table", "aria-label": t("Alerts") },
     h("thead", {}, h("tr", {}, h("th", { class: "tick" }, this.all), ...COLUMNS.map((text) => h("th", { scope: "col" }, text)))),
     this.rows,
   );

@@ -103,7 +103,11 @@ export async function showDeadLetters(feed: FeedStatus, zone: Zone): Promise<voi
     return [
       h("div", { class: "row row-wrap" }, ...badges, next === null ? "" : counted(rows.length)),
       mayCorrect ? rules((body) => send({ ...body, reason: reason.value })) : null,
-      ...rows.slice(0, most).map((row) => letter(row, zone, feed.editable ? send : null)),
+      h(
+        "ul",
+        { class: "stack", "aria-label": t("Dead letters") },
+        ...rows.slice(0, most).map((row) => letter(row, zone, feed.editable ? send : null)),
+      ),
       rows.length <= most && next === null ? null : button(t("Show more"), { onClick: showMore }),
     ];
   };
@@ -143,7 +147,7 @@ function rules(send: Send): HTMLElement {
 function letter(row: DeadLetter, zone: Zone, send: Send | null): HTMLElement {
   const text = h("code", { class: "mono letter-row" }, row.row === null ? t("the row could not be read") : JSON.stringify(row.row));
   const element = h(
-    "div",
+    "li",
     { class: "letter" },
     h(
       "div",

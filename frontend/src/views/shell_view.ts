@@ -21,6 +21,7 @@ export function readJson(id: string): unknown {
 }
 
 const AGES_EVERY_MS = 1_000;
+const TOAST_MS = 6_000;
 
 export interface Shell {
   me: Me;
@@ -131,11 +132,13 @@ export function countedToast(
 ): void {
   const before = document.querySelector<HTMLElement>(`#toasts [data-sort="${sort}"]`);
   const count = Number(before?.dataset["count"] ?? 0) + 1;
+  const part = before?.contains(document.activeElement) === true ? document.activeElement?.tagName : undefined;
   before?.remove();
   const node = show(text, kind, count === 1 ? action : { text: `${all.text} (${count})`, href: all.href });
   if (node === null) return;
   node.dataset["sort"] = sort;
   node.dataset["count"] = String(count);
+  if (part !== undefined) node.querySelector<HTMLElement>(part)?.focus();
 }
 
 type ToastKind = "info" | "good" | "critical";
@@ -152,15 +155,32 @@ function show(text: string, kind: ToastKind, action?: { text: string; href: stri
     icon(names[kind]),
     h("div", { class: "grow" }, text, action ? h("div", {}, h("a", { href: action.href }, action.text)) : null),
   );
+  let before: EventTarget | null = null;
+  node.addEventListener("focusin", ({ relatedTarget }) => {
+    if (!(relatedTarget instanceof Node && place.contains(relatedTarget))) before = relatedTarget;
+  });
   const close = (): void => {
     node.remove();
     onDismiss?.();
+    giveBack(before);
   };
   node.append(iconButton(t("Dismiss"), "x", { kind: "button-quiet button-sm", onClick: close }));
   place.append(node);
   while (place.children.length > 4) place.firstElementChild?.remove();
-  if (kind !== "critical") setTimeout(() => node.remove(), 6000);
+  if (kind !== "critical") removeUnused(node);
   return node;
+}
+
+/** After a message is dismissed, the focus is where it was before the message had it. */
+function giveBack(before: EventTarget | null): void {
+  if (document.activeElement !== document.body) return;
+  const place = before instanceof HTMLElement && before.isConnected ? before : document.getElementById("main");
+  place?.focus({ preventScroll: true });
+}
+
+/** Removes the message after a while, but not while it is used. */
+function removeUnused(node: HTMLElement): void {
+  setTimeout(() => (node.matches(":hover, :focus-within") ? removeUnused(node) : node.remove()), TOAST_MS);
 }
 
 export function fail(error: unknown): void {

@@ -103,6 +103,13 @@ export class TimelineView {
     this.canvas.addEventListener("dblclick", (event) => this.zoom(0.4, this.timeAt(event.offsetX)));
   }
 
+  /** For a page without the keys of the timeline, which shows the same answers as a list below. */
+  asPicture(): void {
+    this.canvas.tabIndex = -1;
+    this.canvas.setAttribute("role", "img");
+    this.canvas.setAttribute("aria-label", t("Timeline of answers; the list below shows the same."));
+  }
+
   setRows(columns: readonly QueryIntervals[], label: (query: string) => string, entities: ReadonlySet<string> | null): void {
     this.columns = new Map(columns.map((item) => [item.query, item]));
     this.label = label;

@@ -1,5 +1,5 @@
 /**
- * The answers that a query would have given recently, on a small timeline and,
+ * The answers that a query would have given recently, on a small timeline, as a list and,
  * through the caller, on the map.
  */
 
@@ -13,6 +13,7 @@ import { Latest } from "../../lib/latest";
 import { formatNumber, formatSpan, type Zone } from "../../lib/time";
 import { inSentence, kindName } from "../../lib/words";
 import { headline } from "../drawer_view";
+import { IntervalListView } from "../interval_list_view";
 import { PeriodField, whichPeriod } from "../period_field";
 import { TimelineView } from "../timeline_view";
 import { formatTenths, t, tn } from "../../lib/texts";
@@ -31,6 +32,7 @@ export interface PreviewHandlers {
 export class PreviewView {
   readonly element: HTMLElement;
   private readonly result = h("div", { class: "preview-result" });
+  private readonly news = h("p", { class: "visually-hidden", role: "status" });
   private readonly run = button(t("Preview"), {
     icon: "scan-search",
     kind: "button-primary",
@@ -55,6 +57,7 @@ export class PreviewView {
       { class: "panel preview", "aria-label": t("Preview") },
       h("div", { class: "panel-head" }, h("h2", {}, t("Preview")), this.period.select, this.run),
       this.period.ends,
+      this.news,
       this.result,
     );
     replace(
@@ -77,8 +80,10 @@ export class PreviewView {
 
   private async ask(): Promise<void> {
     this.result.classList.remove("stale");
+    this.news.textContent = "";
     replace(this.result, awaiting());
     await this.question.now();
+    this.news.textContent = this.result.querySelector(".preview-summary p, .empty")?.textContent ?? "";
   }
 
   private async asked(signal: AbortSignal): Promise<void> {
@@ -150,14 +155,23 @@ export class PreviewView {
         interval === null ? "all" : interval === chosen ? "chosen" : "pointed at",
         answer.to,
       );
+    const choose = (interval: Interval | null): void => {
+      timeline.setSelected((chosen = interval));
+      showOnMap(chosen);
+      showList();
+    };
+    const list = new IntervalListView(this.feed.time, this.zone, {
+      onHover: (interval) => showOnMap(interval ?? chosen),
+      onSelect: choose,
+      queryName: () => t("This query"),
+    });
+    list.element.hidden = false;
+    const showList = (): void => list.show(data.of(PREVIEW).intervals, answer.from, answer.to, chosen?.key ?? null);
     const wrap = h("div", { class: "preview-timeline" });
-    replace(this.result, summary, wrap);
+    replace(this.result, summary, wrap, h("details", { class: "preview-list" }, h("summary", {}, t("As a list")), list.element));
     const timeline = new TimelineView(wrap, this.feed.time, this.zone, {
       onHover: (interval) => showOnMap(interval ?? chosen),
-      onSelect: (interval) => {
-        timeline.setSelected((chosen = interval));
-        showOnMap(chosen);
-      },
+      onSelect: choose,
       onRange: () => timeline.setRange(null),
       onPan: (dt) => timeline.setWindow(timeline.t0 + dt, timeline.t1 + dt, answer.to),
       onZoom: (factor, about) =>
@@ -165,7 +179,9 @@ export class PreviewView {
       describe: headline,
     });
     const pad = (answer.to - answer.from) * 0.02;
+    timeline.asPicture();
     timeline.setRows([data.of(PREVIEW)], () => t("This query"), null);
+    showList();
     timeline.setWindow(answer.from - pad, answer.to + pad, answer.to);
     showOnMap(null);
   }

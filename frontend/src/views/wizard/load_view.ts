@@ -14,7 +14,11 @@ const EVERY_MS = 700;
  * `ready` is called once, when there is something to see in the feed.
  */
 export function loadView(id: string, again: () => void, ready: (feed: string) => void = () => {}): HTMLElement {
-  const place = h("div", { class: "panel panel-body stack-lg wizard-load", "aria-live": "polite" });
+  const shown = h("div", { class: "stack-lg" });
+  /** Announced: a new state or error. The numbers of rows change too often to be read out. */
+  const news = h("p", { class: "visually-hidden", role: "status" });
+  const place = h("div", { class: "panel panel-body wizard-load" }, news, shown);
+  let announced = "";
   const steer = (action: string) => (): void => {
     call(`uploads/${id}/load`, { method: "PATCH", body: { action } }).then((row) => show(uploadParser(row)), fail);
   };
@@ -42,8 +46,10 @@ export function loadView(id: string, again: () => void, ready: (feed: string) =>
         linkButton(t("Feeds"), "/feeds/", "radio"),
       );
     }
+    const state = `${STATE_WORDS[row.state]} ${row.error}`.trim();
+    if (state !== announced) news.textContent = announced = state;
     replace(
-      place,
+      shown,
       h(
         "div",
         { class: "row spread" },

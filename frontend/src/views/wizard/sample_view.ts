@@ -125,6 +125,13 @@ export class SampleView {
         ),
       ),
       h("ul", { class: "wizard-faults", tabindex: 0, "aria-label": t("Rows that cannot be used") }, ...shown),
+      found.fault_count > shown.length
+        ? h(
+            "p",
+            { class: "hint" },
+            t("These are the first {count}. After loading, all are under Feeds, Dead letters.", { count: shown.length }),
+          )
+        : null,
     );
   }
 
@@ -170,17 +177,18 @@ export class SampleView {
     }
     const bars = found.intervals.map(({ up_to, count }, at) => {
       const label = intervalLabel(up_to, found.intervals[at - 1]?.up_to ?? null);
+      const number = formatNumber(count);
       return h(
-        "div",
-        { class: "interval", title: `${label}: ${formatNumber(count)}` },
+        "li",
+        { class: "interval", title: `${label}: ${number}` },
         h("i", { vars: { "--h": `${(count / most) * 100}%` } }),
-        h("span", { class: "small faint" }, label),
+        h("span", { class: "small faint" }, label, h("span", { class: "visually-hidden" }, `: ${number}`)),
       );
     });
     replace(
       this.intervals,
       h("h2", { class: "section-title" }, t("Time between two rows of a thing")),
-      h("div", { class: "intervals", role: "img", "aria-label": t("Histogram of the time between two rows of a thing") }, ...bars),
+      h("ul", { class: "intervals", "aria-label": t("Histogram of the time between two rows of a thing") }, ...bars),
     );
   }
 

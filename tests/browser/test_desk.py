@@ -193,6 +193,19 @@ def test_keys_pressed_twice_are_one_decision_and_the_next_alert_need_not_wait(si
     assert sent == [f"/api/v1/alerts/{pk}/resolve" for pk in newest]
 
 
+def test_a_decision_right_after_another_is_no_conflict_with_it(site: Site) -> None:
+    page = opened(site, 1)
+    page.keyboard.press("j")
+    what_happened(page, "walker 0: entered")
+    page.locator(".alert-state", has_text="Seen").wait_for()
+    with slow_network(page):
+        page.get_by_role("button", name="Acknowledge").press("Enter")
+        page.locator(".alert-state", has_text="Acknowledged by ada").wait_for()
+        page.locator(".drawer-foot").get_by_role("button", name="Resolve").press("Enter")
+        page.locator(".alert-state", has_text="Resolved").wait_for()
+    assert Alert.objects.get().state == "resolved" and site.faults == []
+
+
 def test_a_dismissed_message_gives_the_focus_back(site: Site) -> None:
     page = opened(site, 1)
     page.get_by_label("Search").focus()

@@ -56,6 +56,8 @@ export class AlertDetailView {
   private readonly begun = new Map<string, string>();
   private closeMap: (() => void) | null = null;
   private readonly once = onceAtATime();
+  /** The reader's last decision; null in it: it was refused. */
+  private decided: { id: string; answer: Promise<Alert | null> } | null = null;
 
   constructor(
     private readonly me: Me,
@@ -86,21 +88,29 @@ export class AlertDetailView {
       return Promise.resolve();
     }
     const comment = this.shown?.id === alert.id ? this.field.value.trim() : "";
-    const body = { revision: alert.revision, comment, ...(assignee === undefined ? {} : { assignee }) };
+    const body = { comment, ...(assignee === undefined ? {} : { assignee }) };
     // A key pressed twice is one decision, as is a key together with a button.
-    return this.once(`${alert.id}/${action}/${assignee ?? ""}`, () =>
-      post(`alerts/${alert.id}/${action}`, body, alertParser).then(
-        (changed) => {
-          this.sent(changed.id);
-          this.become(changed);
-        },
-        (error: unknown) => {
-          fail(error);
-          // Another user decided before: the reader sees their change before deciding again.
-          if (error instanceof ApiError && error.status === 409) this.refresh(alert);
-        },
-      ),
-    );
+    return this.once(`${alert.id}/${action}/${assignee ?? ""}`, async () => {
+      const before = this.decided?.id === alert.id ? this.decided.answer : Promise.resolve(null);
+      this.decided = { id: alert.id, answer: before.then((changed) => this.send(alert, action, body, changed)) };
+      await this.decided.answer;
+    });
+  }
+
+  /** `before`: what the reader's last decision made of the alert, whose buttons may be older. */
+  private async send(alert: Alert, action: string, body: object, before: Alert | null): Promise<Alert | null> {
+    const revision = Math.max(alert.revision, before?.revision ?? 0);
+    try {
+      const changed = await post(`alerts/${alert.id}/${action}`, { ...body, revision }, alertParser);
+      this.sent(changed.id);
+      this.become(changed);
+      return changed;
+    } catch (error) {
+      fail(error);
+      // Another user decided before: the reader sees their change before deciding again.
+      if (error instanceof ApiError && error.status === 409) this.refresh(alert);
+      return null;
+    }
   }
 
   /** The current alert on the server. */

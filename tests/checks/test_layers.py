@@ -257,7 +257,12 @@ def test_files_of_the_front_end_do_not_import_each_other_in_a_circle(front_end: 
 
 def test_no_file_has_more_than_500_lines() -> None:
     """Longer ones have more than one idea (docs/decisions/0056); migrations list tables."""
-    python = [path for package in ("engine", "webapp", "client", "bench", "tests") for path in (ROOT / package).rglob("*.py") if path.parent.name != "migrations"]
+    python = [
+        path
+        for package in ("engine", "webapp", "client", "bench", "tests")
+        for path in (ROOT / package).rglob("*.py")
+        if path.parent.name != "migrations"
+    ]
     front_end = [path for folder in ("src", "tests") for path in (ROOT / "frontend" / folder).rglob("*.ts")]
     assert len(python) > 500 and len(front_end) > 100
     lengths = {path: len(path.read_text().splitlines()) for path in python + front_end}

@@ -4,7 +4,7 @@ object is looked up."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NoReturn
 
 from rest_framework import serializers
 from rest_framework.relations import MANY_RELATION_KWARGS
@@ -78,6 +78,11 @@ class _Bounded:
 
 class ByKey(_Bounded, serializers.PrimaryKeyRelatedField):  # type: ignore[type-arg]
     """Objects by their keys."""
+
+    def fail(self, key: str, **values: Any) -> NoReturn:
+        if key == "does_not_exist":
+            raise serializers.ValidationError(Message("There is none with the id {id} that you may see.", id=repr(values["pk_value"])))
+        raise serializers.ValidationError(Message("An id: a whole number."))
 
     def to_internal_value(self, data: Any) -> Any:
         """The object. Django would read 1.5 as 1."""

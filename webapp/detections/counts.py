@@ -11,6 +11,8 @@ from typing import Any
 
 from django.db import connection
 
+from engine.model.feed import LARGEST_TIME
+
 WIDTHS = (60_000, 600_000, 3_600_000)
 """Widths that are stored (`AnswerCount`); narrower buckets are counted from the
 answers, wider ones summed up."""
@@ -45,6 +47,9 @@ def answer_counts(*, feed_id: int, query_ids: Sequence[int], from_t: int, to_t: 
     `counts` is `{query: {kind: [[number of the bucket, answers that begin in it], ...]}}`, in no
     order, without empty buckets.
     """
+    # Beyond these there are no rows, and differences would exceed 64 bits.
+    from_t = min(max(from_t, -LARGEST_TIME), LARGEST_TIME - 1)
+    to_t = max(min(to_t, LARGEST_TIME), from_t + 1)
     width = max(1, -(-(to_t - from_t) // buckets))
     kept = next((kept for kept in reversed(WIDTHS) if kept <= MOST_COARSER * width), None)
     if kept is not None:

@@ -100,7 +100,7 @@ def read_body(body: bytes, content_type: str, feed: Feed) -> CheckedChunk:
                 arrow=ARROW,
             )
         )
-    _count_text(body)
+    _count_text(body, header=TEXTS[kind] == CSV_TEXT)
     if TEXTS[kind] == CSV_TEXT and _lost_line_breaks(body, feed):
         raise UnreadableFile(WITHOUT_LINE_BREAKS)
     return CheckedChunk.joined(list(read_text(io.BytesIO(body), TEXTS[kind], NamedAsTheFeed(feed))), feed)
@@ -118,11 +118,10 @@ def _lost_line_breaks(body: bytes, feed: Feed) -> bool:
     return any(name.strip(' "') not in feed.types for name in names)
 
 
-def _count_text(body: bytes) -> None:
+def _count_text(body: bytes, *, header: bool) -> None:
     """Raises TooLarge before any object is made."""
-    lines = body.count(b"\n")
-    # A line of column names, and the last line's end.
-    if lines > BODY_ROWS + 1:
+    lines = body.count(b"\n") + (not body.endswith(b"\n"))
+    if lines > BODY_ROWS + header:
         raise TooLarge(Message("The body has more than {most:,} rows; send smaller parts.", most=BODY_ROWS))
     if lines + sum(body.count(sign) for sign in (b",", b"[", b"{")) > BODY_VALUES:
         raise TooLarge(Message("The body has more than {most:,} values; send smaller parts.", most=BODY_VALUES))

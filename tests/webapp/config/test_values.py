@@ -163,6 +163,9 @@ def test_the_number_of_objects_in_a_list_is_limited(query: Any, people: SimpleNa
     for address, field, one in (("routing-rules/", "queries", query.pk), ("routing-rules/", "people", "owner"), ("channels/", "queries", query.pk)):
         answer = client.post(f"/api/v1/{address}", {"name": "a", field: [one] * 1_001}, format="json")
         assert {"pointer": f"/{field}", "message": "At most 1,000; these are 1,001."} in answer.json()["faults"]
+    for id_, message in ((10**6, "There is none with the id 1000000 that you may see."), ("x", "An id: a whole number.")):
+        answer = client.post("/api/v1/channels/", {"name": "a", "queries": [id_]}, format="json")
+        assert {"pointer": "/queries/0", "message": message} in answer.json()["faults"]
     tags = client.post("/api/v1/routing-rules/", {"name": "a", "tags": ["x"] * 101, "people": ["owner"]}, format="json")
     assert tags.status_code == 400 and tags.json()["faults"][0]["pointer"] == "/tags"
 

@@ -64,5 +64,7 @@ def test_only_queries_that_the_reader_may_see_are_counted(people: SimpleNamespac
     address = f"/api/v1/detections/counts?feed={query.feed.name}&from=0&to=100"
     assert client_of(people.owner).get(address).json() == {"from": 0, "to": 100, "width": 1, "counts": {}}
     assert client_of(people.stranger).get(address).status_code == 404
+    whole = client_of(people.owner).get(f"/api/v1/detections/counts?feed={query.feed.name}&from={-(2**63)}&to={2**63 - 2}").json()
+    assert whole["from"] <= -(2**61) and 2**61 <= whole["to"] < 2**62
     for wrong in ("from=5&to=5", "from=x&to=9", "to=9", "from=1&to=2&buckets=z"):
         assert client_of(people.owner).get(f"/api/v1/detections/counts?feed={query.feed.name}&{wrong}").status_code == 400

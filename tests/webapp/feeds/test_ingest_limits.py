@@ -18,7 +18,7 @@ from rest_framework.test import APIClient
 from webapp.accounts.services import token_create
 from webapp.feeds import ingest_views
 from webapp.feeds.arrow_streams import Limits, StreamRefused, StreamTooLarge, read_stream
-from webapp.feeds.bodies import ARROW, BODY_ROWS, CSV, NDJSON
+from webapp.feeds.bodies import ARROW, BODY_ROWS, CSV, NDJSON, TooLarge, read_body
 from webapp.feeds.logs import event_log
 from webapp.feeds.models import Feed
 
@@ -147,3 +147,15 @@ def test_a_body_with_the_maximum_of_rows_is_accepted(feed: Feed, token: str) -> 
     body = b"entity,t\n" + b"".join(b"a,%d\n" % t for t in range(BODY_ROWS))
     answer = APIClient().generic("POST", "/api/v1/feeds/yard/events", body, CSV, headers={"Authorization": f"Bearer {token}"})
     assert answer.status_code == 202 and answer.json()["appended"] == BODY_ROWS
+
+
+@pytest.mark.services
+@pytest.mark.django_db
+@pytest.mark.parametrize(("kind", "header"), [(CSV, b"entity,t\n"), (NDJSON, b"")])
+def test_the_maximum_of_rows_is_exact(kind: str, header: bytes, feed: Feed) -> None:
+    rows = b"\n" * (BODY_ROWS - 1) + b"x"
+    for most in (rows, rows + b"\n"):
+        read_body(header + most, kind, feed.engine_feed())
+    for more in (b"\n" + rows, b"\n" + rows + b"\n"):
+        with pytest.raises(TooLarge, match="more than 100,000 rows"):
+            read_body(header + more, kind, feed.engine_feed())

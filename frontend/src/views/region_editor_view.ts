@@ -42,6 +42,7 @@ const HINTS: Record<Tool | Choice, string> = {
   HoleToRemove: t("Click the hole that you want to remove. Escape cancels."),
 };
 const REFUSED = t("An edge to there would cross another edge: click elsewhere, or take back the last corner.");
+const NO_PLACES = t("No rows with a place yet. Composite events and rules need none.");
 const FAULTS: Record<ShapeFault, string> = {
   crossing: t("Edges of the region cross, so it cannot be saved. Drag a corner until none cross."),
   outside: t("A hole is not inside the region, so it cannot be saved. Drag its corners inside, or remove the hole."),
@@ -83,6 +84,8 @@ export class RegionEditorView implements EditorMap {
   private choice: Choice | null = null;
   /** No corner can be set where the pointer is. */
   private isRefused = false;
+  /** Whether the newest rows have any, as far as known. */
+  private hasPlaces = true;
   private fault: ShapeFault | null = null;
   /** The reader has panned or zoomed the map. */
   private isMoved = false;
@@ -424,9 +427,10 @@ export class RegionEditorView implements EditorMap {
   /** What to do next; else why the shape cannot be saved. */
   private showNote(): void {
     const next = this.tool ?? this.choice;
-    const text = this.isRefused ? REFUSED : next !== null ? HINTS[next] : this.problem();
+    const fault = this.isRefused ? REFUSED : next === null ? this.problem() : null;
+    const text = fault ?? (next !== null ? HINTS[next] : this.hasPlaces ? null : NO_PLACES);
     this.note.hidden = text === null;
-    this.note.classList.toggle("map-note-fault", this.isRefused || (next === null && text !== null));
+    this.note.classList.toggle("map-note-fault", fault !== null);
     // A status is read out when its text is set.
     if (this.note.textContent !== (text ?? "")) this.note.textContent = text ?? "";
   }
@@ -440,6 +444,8 @@ export class RegionEditorView implements EditorMap {
       layer.isQuiet = true;
       layer.addTo(this.feedMap.map);
       this.openAt(found.entities);
+      this.hasPlaces = found.entities.length > 0;
+      this.showNote();
     } catch {
       // The entities are shown only for orientation.
     }

@@ -168,7 +168,9 @@ export class PreviewView {
     list.element.hidden = false;
     const showList = (): void => list.show(data.of(PREVIEW).intervals, answer.from, answer.to, chosen?.key ?? null);
     const wrap = h("div", { class: "preview-timeline" });
-    replace(this.result, summary, wrap, h("details", { class: "preview-list" }, h("summary", {}, t("As a list")), list.element));
+    const asList = h("details", { class: "preview-list" }, h("summary", {}, t("As a list")), list.element);
+    asList.addEventListener("toggle", () => asList.scrollIntoView({ block: "nearest" }));
+    replace(this.result, summary, wrap, asList);
     const timeline = new TimelineView(wrap, this.feed.time, this.zone, {
       onHover: (interval) => showOnMap(interval ?? chosen),
       onSelect: choose,

@@ -207,7 +207,7 @@ function describe(row: Upload): void {
         );
   settings.action.addEventListener("click", oneAtATime(settings.action, make));
   const discard = button(t("Another file"), {
-    icon: "trash-2",
+    icon: "file-up",
     kind: "button-quiet",
     onClick: () => {
       call(`uploads/${row.id}/`, { method: "DELETE" }).then(() => {

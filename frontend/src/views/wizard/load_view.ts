@@ -97,7 +97,8 @@ function sentence(row: Upload): string {
   const dead = row.dead > 0 ? t(", {dead} dead letters", { dead: formatNumber(row.dead) }) : "";
   const refused = row.late > 0 ? dead + t(", {count} late", { count: formatNumber(row.late) }) : dead;
   if (row.rows === null) return t("{read} rows read{refused}", { read: formatNumber(row.read), refused });
-  const pace = row.as_now && row.state === "sending" ? t(", {rate} times real time", { rate: formatNumber(row.rate) }) : "";
+  const isTimed = row.as_now && row.state === "sending";
+  const pace = !isTimed ? "" : row.rate === 1 ? t(", in real time") : t(", {rate} times real time", { rate: formatNumber(row.rate) });
   return t("{position} of {rows} rows loaded{pace}{refused}", {
     position: formatNumber(row.position),
     rows: formatNumber(row.rows),

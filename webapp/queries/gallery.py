@@ -178,6 +178,7 @@ def fill(name: str, values: Mapping[str, Any], feed: Feed) -> dict[str, Any]:
         "inputs": _filled(template["inputs"], read),
         **({"areas": _filled(template["areas"], read)} if template["areas"] else {}),
         **({"synopsis": _filled(template["synopsis"], read)} if "synopsis" in template else {}),
+        **({"dialect": template["dialect"]} if "dialect" in template else {}),
         "outputs": list(template["outputs"]),
         "window": _unit_span(template["window"], feed),
         "step": _unit_span(template["step"], feed),

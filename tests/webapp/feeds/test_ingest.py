@@ -3,10 +3,7 @@ repetitions change nothing."""
 
 import gzip
 import json
-import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from types import SimpleNamespace
@@ -14,7 +11,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from django.conf import settings
 from django.db import connections
 from django.db.utils import OperationalError
 from rest_framework.test import APIClient
@@ -24,6 +20,7 @@ from engine.model.events import DeadLetter as Letter
 from engine.model.events import Reason
 from engine.model.messages import untranslated
 from tests.webapp.conftest import at_each_place
+from tests.webapp.feeds.ingesting import run_ingest
 from webapp.accounts.services import token_create
 from webapp.feeds import ingest as service
 from webapp.feeds.bodies import BODY_BYTES
@@ -31,7 +28,6 @@ from webapp.feeds.client import arrow_stream
 from webapp.feeds.ingest import Delivery, ingest, settle
 from webapp.feeds.logs import event_log
 from webapp.feeds.models import DeadLetter, Feed, IngestCounter, IngestReceipt
-from webapp.platform.folders import ROOT
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("pool_connections")]
 
@@ -289,46 +285,19 @@ def test_during_outages_ingest_answers_503_and_recovers(log_form: str, feed: Fee
     assert (times(feed), counts(feed), DeadLetter.objects.count()) == ([1], (2, 1), 1)
 
 
-CRASHING = """
-import sys, django
-django.setup()
-from django.conf import settings
-from pathlib import Path
-settings.EVENT_LOG_ROOT, settings.VEDETTE_LOG_STORE = Path(sys.argv[1]), sys.argv[3]
-import pyarrow as pa
-from engine.model.events import DeadLetter as Letter, Reason
-from engine.model.events import check_rows
-from webapp.feeds.ingest import Delivery, ingest
-from webapp.feeds.models import Feed
-feed = Feed.objects.get(name="yard")
-rows = check_rows(pa.table({"entity": ["a", "b"], "t": [1, 2]}), feed.engine_feed())[0]
-receipt = ingest(feed, Delivery(rows, [Letter(Reason.MALFORMED, "bad", None, 3)], "test", sys.argv[2], "digest"))
-print(receipt.first_seq, receipt.last_seq, receipt.appended, receipt.dead, receipt.repeated)
-"""
 UNWRITTEN = {"log.before_rename", "log.before_order", "log.before_order_commit"}
 """Before these the rows are not in the log."""
 WRITTEN = ("ingest.after_append", "ingest.before_settle_commit", "ingest.after_settle")
-
-
-def run_ingest(key: str, failpoints: str = "") -> subprocess.CompletedProcess[str]:
-    url = "postgres://{USER}:{PASSWORD}@{HOST}:{PORT}/{NAME}".format(**connections["default"].settings_dict)
-    host = connections["default"].settings_dict["HOST"]
-    if host.startswith("/"):
-        url = "postgres://{USER}:{PASSWORD}@{0}:{PORT}/{NAME}".format(host.replace("/", "%2F"), **connections["default"].settings_dict)
-    environment = {**os.environ, "DATABASE_URL": url, VARIABLE: failpoints, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-c", CRASHING, str(settings.EVENT_LOG_ROOT), key, settings.VEDETTE_LOG_STORE]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
 
 
 @at_each_place(
     folder=("log.before_rename", "log.after_rename", *WRITTEN), store=("log.before_order", "log.before_order_commit", "log.after_order", *WRITTEN)
 )
 def test_a_key_sent_again_after_a_kill_is_stored_once(log_form: str, feed: Feed, place: str) -> None:
-    killed = run_ingest("k", f"{place}=kill")
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
-    again = run_ingest("k")
-    assert again.stdout.split()[:4] == ["0", "1", "2", "1"], again.stderr
-    assert again.stdout.split()[4] == str(place not in UNWRITTEN)
+    assert run_ingest("k", f"{place}=kill") == (-signal.SIGKILL, None)
+    _, again = run_ingest("k")
+    assert again is not None
+    assert (again.first_seq, again.last_seq, again.appended, again.dead, again.repeated) == (0, 1, 2, 1, place not in UNWRITTEN)
     assert (times(feed), counts(feed), DeadLetter.objects.count(), IngestReceipt.objects.count()) == ([1, 2], (3, 1), 1, 1)
 
 

@@ -161,3 +161,18 @@ def test_only_the_chosen_kind_can_trespass() -> None:
     rows = [*steps("a", *((t, 5.0, 1) for t in range(0, 9000, 1000))), *steps("b", *((t, 5.0, 1) for t in range(0, 9000, 1000)), kind="bus")]
     found = answers("kind_inside", rows, kind="bus", area={"region": "a"}, span="PT3S")
     assert {(kind, who) for kind, who, *_ in found} == {("trespassing", ("b",))}
+
+
+def test_a_place_is_full_with_the_one_that_exceeds_the_number() -> None:
+    def at(t: int, who: str, place: str) -> dict[str, Any]:
+        return {"entity": who, "t": t, "kind": place}
+
+    came = [at(1000, "a", "dock"), at(2000, "b", "dock"), at(3000, "c", "dock"), at(3000, "d", "dock")]
+    left = [at(4000, "a", "gate"), at(4500, "b", "dock"), at(5000, "c", "gate"), at(5000, "e", "dock"), at(6000, "b", "shelf")]
+    rows = [*came, *left, at(40_000, "x", "shelf")]
+    assert answers("full_place", rows, column="kind", number=2, gap="PT10S") == {("full", ("dock",), 3002, 6002)}
+    assert answers("full_place", rows, column="kind", number=3, gap="PT10S") == {("full", ("dock",), 3002, 4002)}
+    assert answers("full_place", rows[:5], column="kind", number=2, gap="PT10S") == {("full", ("dock",), 3002, None)}
+    # Of those without another report, a leaves 10 s after its first, then c and d.
+    again = [*came, at(11_500, "b", "dock"), at(40_000, "x", "shelf")]
+    assert answers("full_place", again, column="kind", number=2, gap="PT10S") == {("full", ("dock",), 3002, 13_002)}

@@ -4,8 +4,6 @@ reported."""
 import gzip
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -14,15 +12,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from django.db import connections
 
-from engine.failpoints import VARIABLE
 from tests.webapp.conftest import at_each_place
+from tests.webapp.forked import forked
 from webapp.feeds import folders
 from webapp.feeds.folders import Inbox, is_complete
 from webapp.feeds.logs import event_log
 from webapp.feeds.models import DeadLetter, Feed, IngestCounter
-from webapp.platform.folders import ROOT
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db(transaction=True)]
 
@@ -165,16 +161,8 @@ def test_a_scan_is_interrupted_and_continued(feed: Feed, inbox: Inbox, folder: P
     assert (times(feed), names(folder)) == (list(range(8)), ["done/1.csv"])
 
 
-SCAN = """
-import sys, django
-django.setup()
-from django.conf import settings
-from pathlib import Path
-settings.EVENT_LOG_ROOT, settings.VEDETTE_LOG_STORE = Path(sys.argv[1]), sys.argv[3]
-from webapp.feeds.folders import Inbox
-from webapp.feeds.models import Feed
-Inbox(Path(sys.argv[2]), chunk_rows=3, quiet_s=0.0).scan(list(Feed.objects.all()), budget_s=60)
-"""
+def scan(root: Path) -> None:
+    Inbox(root, chunk_rows=3, quiet_s=0.0).scan(list(Feed.objects.all()), budget_s=60)
 
 
 READ = ("ingest.after_append", "folder.after_chunk", "folder.after_move")
@@ -185,12 +173,8 @@ READ = ("ingest.after_append", "folder.after_chunk", "folder.after_move")
 )
 def test_every_row_of_a_file_arrives_once_despite_kills(log_form: str, feed: Feed, inbox: Inbox, folder: Path, settings: Any, place: str) -> None:
     (folder / "1.csv").write_text(CSV + "bad\n")
-    database = connections["default"].settings_dict
-    url = "postgres://{USER}:{PASSWORD}@{HOST}:{PORT}/{NAME}".format(**database)
-    environment = {**os.environ, "DATABASE_URL": url, VARIABLE: f"{place}=kill@{1 if place == 'folder.after_move' else 2}", "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-c", SCAN, str(settings.EVENT_LOG_ROOT), str(inbox.root), settings.VEDETTE_LOG_STORE]
-    killed = subprocess.run(command, env=environment, timeout=300)
-    assert killed.returncode == -signal.SIGKILL
+    failpoints = f"{place}=kill@{1 if place == 'folder.after_move' else 2}"
+    assert forked(scan, inbox.root, failpoints=failpoints) == (-signal.SIGKILL, None)
     inbox.scan([feed], budget_s=60)
     counter = IngestCounter.objects.get(feed=feed)
     assert (times(feed), counter.received, counter.dead, DeadLetter.objects.count()) == (list(range(8)), 9, 1, 1)

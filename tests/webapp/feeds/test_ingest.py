@@ -17,15 +17,15 @@ from rest_framework.test import APIClient
 
 from engine.failpoints import VARIABLE
 from engine.model.events import DeadLetter as Letter
-from engine.model.events import Reason
+from engine.model.events import Reason, check_rows
 from engine.model.messages import untranslated
 from tests.webapp.conftest import at_each_place
-from tests.webapp.feeds.ingesting import run_ingest
+from tests.webapp.forked import forked
 from webapp.accounts.services import token_create
 from webapp.feeds import ingest as service
 from webapp.feeds.bodies import BODY_BYTES
 from webapp.feeds.client import arrow_stream
-from webapp.feeds.ingest import Delivery, ingest, settle
+from webapp.feeds.ingest import Delivery, Receipt, ingest, settle
 from webapp.feeds.logs import event_log
 from webapp.feeds.models import DeadLetter, Feed, IngestCounter, IngestReceipt
 
@@ -290,20 +290,26 @@ UNWRITTEN = {"log.before_rename", "log.before_order", "log.before_order_commit"}
 WRITTEN = ("ingest.after_append", "ingest.before_settle_commit", "ingest.after_settle")
 
 
+def ingest_pair() -> Receipt:
+    """Two rows and a dead letter, always under one key."""
+    yard = Feed.objects.get(name="yard")
+    rows = check_rows(pa.table({"entity": ["a", "b"], "t": [1, 2]}), yard.engine_feed())[0]
+    return ingest(yard, Delivery(rows, [Letter(Reason.MALFORMED, untranslated("bad"), None, 3)], "test", "k", "digest"))
+
+
 @at_each_place(
     folder=("log.before_rename", "log.after_rename", *WRITTEN), store=("log.before_order", "log.before_order_commit", "log.after_order", *WRITTEN)
 )
 def test_a_key_sent_again_after_a_kill_is_stored_once(log_form: str, feed: Feed, place: str) -> None:
-    assert run_ingest("k", f"{place}=kill") == (-signal.SIGKILL, None)
-    _, again = run_ingest("k")
-    assert again is not None
+    assert forked(ingest_pair, failpoints=f"{place}=kill") == (-signal.SIGKILL, None)
+    again = forked(ingest_pair).result
     assert (again.first_seq, again.last_seq, again.appended, again.dead, again.repeated) == (0, 1, 2, 1, place not in UNWRITTEN)
     assert (times(feed), counts(feed), DeadLetter.objects.count(), IngestReceipt.objects.count()) == ([1, 2], (3, 1), 1, 1)
 
 
 @at_each_place(folder=("log.after_rename", *WRITTEN), store=("log.after_order", *WRITTEN))
 def test_killed_after_the_append_and_never_repeated_everything_is_still_counted(log_form: str, feed: Feed, place: str) -> None:
-    run_ingest("k", f"{place}=kill")
+    forked(ingest_pair, failpoints=f"{place}=kill")
     settle(feed)
     assert (times(feed), counts(feed), DeadLetter.objects.count()) == ([1, 2], (3, 1), 1)
 

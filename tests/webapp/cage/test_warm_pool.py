@@ -42,7 +42,7 @@ def warm_pool() -> Iterator[WarmPool]:
 def request_of(tmp_path: Path) -> dict[str, Any]:
     rows = [{"event": "position", "entity": "a", "t": t, "x": x, "y": 5.0} for t, x in ((1000, -5.0), (2000, 5.0), (3000, 50.0))]
     EventLog(tmp_path, "yard").append(pa.Table.from_pylist(rows, schema=row_schema(FEED)))
-    return {"log_root": str(tmp_path), "feed": FEED.to_json(), "specification": BORDER, "span": 60_000, "above": {}}
+    return {"log_root": str(tmp_path), "feed": FEED.to_json(), "specification": BORDER, "period": {"span": 60_000}, "above": {}}
 
 
 def test_a_warm_worker_answers_sooner_than_a_process_that_is_started_for_it(warm_pool: WarmPool, request_of: dict[str, Any]) -> None:

@@ -142,4 +142,4 @@ def test_a_missing_owner_is_reported(tmp_path: Any) -> None:
     from django.test import override_settings
 
     with override_settings(DATABASE_OWNER={}), pytest.raises(CommandError, match="DATABASE_OWNER_URL"), transaction.atomic():
-        call_command("migrate", "detections", "0001", verbosity=0)
+        call_command("migrate", "detections", "zero", verbosity=0)

@@ -108,6 +108,11 @@ STATEMENTS = [
     COUNTS,
     *(TRIGGER.format(name=name, event=event, tables=tables, add=ADD.format(changed=changed)) for name, event, tables, changed in TRIGGERS),
 ]
+AWAY = [
+    "DROP TABLE detections_detection, detections_count",
+    f"DROP FUNCTION {', '.join(name for name, *_ in TRIGGERS)}",
+    "DROP FUNCTION public.detections_partition_ensure(integer), public.detections_partition_drop(integer), public.detections_partition_name(integer)",
+]
 
 
 class Migration(migrations.Migration):
@@ -131,6 +136,7 @@ class Migration(migrations.Migration):
     operations = [
         migrations.RunSQL(
             STATEMENTS,
+            AWAY,
             state_operations=[
                 migrations.CreateModel(
                     name="AnswerCount",

@@ -186,6 +186,7 @@ class QueryPage {
       if (this.isEdited) event.preventDefault();
     });
     this.map = new RegionEditorView(mapBox, feed);
+    this.map.explainMissingPlaces();
     this.map.setContext(regions.map((row) => ({ id: row.id, name: row.name, geometry: row.geometry, colour: null })));
   }
 

@@ -84,8 +84,8 @@ export class RegionEditorView implements EditorMap {
   private choice: Choice | null = null;
   /** No corner can be set where the pointer is. */
   private isRefused = false;
-  /** Whether the newest rows have any, as far as known. */
-  private hasPlaces = true;
+  private hasPlaces: boolean | null = null;
+  private needsPlaces = false;
   private fault: ShapeFault | null = null;
   /** The reader has panned or zoomed the map. */
   private isMoved = false;
@@ -173,6 +173,12 @@ export class RegionEditorView implements EditorMap {
   /** Why the shape with handles cannot be saved, and the remedy; null: as far as the page knows, it can. */
   problem(): string | null {
     return this.fault === null ? null : FAULTS[this.fault];
+  }
+
+  /** From now on the map says if none of the newest rows has a place. */
+  explainMissingPlaces(): void {
+    this.needsPlaces = true;
+    this.showNote();
   }
 
   // ---- The interface for editors
@@ -428,7 +434,7 @@ export class RegionEditorView implements EditorMap {
   private showNote(): void {
     const next = this.tool ?? this.choice;
     const fault = this.isRefused ? REFUSED : next === null ? this.problem() : null;
-    const text = fault ?? (next !== null ? HINTS[next] : this.hasPlaces ? null : NO_PLACES);
+    const text = fault ?? (next !== null ? HINTS[next] : this.needsPlaces && this.hasPlaces === false ? NO_PLACES : null);
     this.note.hidden = text === null;
     this.note.classList.toggle("map-note-fault", fault !== null);
     // A status is read out when its text is set.

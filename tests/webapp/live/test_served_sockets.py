@@ -40,6 +40,8 @@ CONNECTION_AGE_S = 1
 TRIES = 3
 """The server waits a second for the closing handshake; a slower client loses the error
 that came before the close."""
+HEARD_S = 60
+"""A busy machine opens 120 sockets at once in more than twenty seconds."""
 
 
 class Served:
@@ -108,7 +110,7 @@ def say(socket: ClientConnection, **frame: Any) -> None:
 
 def hear(socket: ClientConnection, kind: str) -> dict[str, Any]:
     while True:
-        frame: dict[str, Any] = json.loads(socket.recv(timeout=20))
+        frame: dict[str, Any] = json.loads(socket.recv(timeout=HEARD_S))
         if frame["type"] == kind:
             return frame
 

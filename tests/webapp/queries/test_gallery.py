@@ -10,12 +10,15 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from engine.model.faults import Refused
 from engine.model.feed import Feed
 from engine.operator import RegisteredQuery
 from engine.runtime.evaluator import Evaluator
 from engine.specification import check
+from tests.examples import examples
 from webapp.demo.simulation.worlds import WORLDS, world
 from webapp.platform.folders import ROOT
 from webapp.queries import gallery
@@ -176,3 +179,30 @@ def test_a_place_is_full_with_the_one_that_exceeds_the_number() -> None:
     # Of those without another report, a leaves 10 s after its first, then c and d.
     again = [*came, at(11_500, "b", "dock"), at(40_000, "x", "shelf")]
     assert answers("full_place", again, column="kind", number=2, gap="PT10S") == {("full", ("dock",), 3002, 13_002)}
+
+
+READINGS = st.dictionaries(st.tuples(st.integers(1, 40), st.sampled_from("abcde")), st.sampled_from(["dock", "gate"]), min_size=1, max_size=30)
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(READINGS, st.integers(0, 3))
+def test_full_places_are_those_that_counting_at_each_instant_finds(readings: dict[tuple[int, str], str], number: int) -> None:
+    gap = 7_000
+    rows = [{"entity": who, "t": 1000 * t, "kind": place} for (t, who), place in sorted(readings.items())]
+
+    def is_full(place: str, instant: int) -> bool:
+        last = {row["entity"]: row for row in rows if row["t"] < instant}
+        return sum(row["kind"] == place and instant <= row["t"] + gap for row in last.values()) > number
+
+    expected = set()
+    for place in ("dock", "gate"):
+        begin = None
+        for instant in sorted({row["t"] + after + 1 for row in rows for after in (0, gap)}):
+            if is_full(place, instant) and begin is None:
+                begin = instant
+            elif not is_full(place, instant) and begin is not None:
+                # What begins or ends at an instant holds, or not, from the next one on.
+                expected.add(("full", (place,), begin + 1, instant + 1))
+                begin = None
+    end = {"entity": "z", "t": 90_000, "kind": "end"}
+    assert answers("full_place", [*rows, end], column="kind", number=number, gap="PT7S") == expected

@@ -6,6 +6,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -57,11 +58,13 @@ def forked(function: Callable[..., Any], *arguments: Any, failpoints: str = "") 
     process = PROCESSES.Process(target=_call, args=(_Place.here(), failpoints, sent, function, arguments))
     process.start()
     sent.close()
-    process.join(TIME_S)
-    try:
-        return Ended(process.exitcode, received.recv())
-    except EOFError:
-        return Ended(process.exitcode, None)
+    result = None
+    # At its end without a result the pipe is at its end, too.
+    with suppress(EOFError):
+        assert received.poll(TIME_S), "the process does not end"
+        result = received.recv()
+    process.join()
+    return Ended(process.exitcode, result)
 
 
 def _call(place: _Place, failpoints: str, sent: Connection, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:

@@ -166,7 +166,11 @@ export class PreviewView {
       queryName: () => t("This query"),
     });
     list.element.hidden = false;
-    const showList = (): void => list.show(data.of(PREVIEW).intervals, answer.from, answer.to, chosen?.key ?? null);
+    const showList = (): void => list.show(data.of(PREVIEW).intervals, timeline.t0, timeline.t1, chosen?.key ?? null);
+    const setWindow = (t0: number, t1: number): void => {
+      timeline.setWindow(t0, t1, answer.to);
+      showList();
+    };
     const wrap = h("div", { class: "preview-timeline" });
     const asList = h("details", { class: "preview-list" }, h("summary", {}, t("As a list")), list.element);
     asList.addEventListener("toggle", () => asList.scrollIntoView({ block: "nearest" }));
@@ -175,16 +179,14 @@ export class PreviewView {
       onHover: (interval) => showOnMap(interval ?? chosen),
       onSelect: choose,
       onRange: () => timeline.setRange(null),
-      onPan: (dt) => timeline.setWindow(timeline.t0 + dt, timeline.t1 + dt, answer.to),
-      onZoom: (factor, about) =>
-        timeline.setWindow(about - (about - timeline.t0) * factor, about + (timeline.t1 - about) * factor, answer.to),
+      onPan: (dt) => setWindow(timeline.t0 + dt, timeline.t1 + dt),
+      onZoom: (factor, about) => setWindow(about - (about - timeline.t0) * factor, about + (timeline.t1 - about) * factor),
       describe: headline,
     });
     const pad = (answer.to - answer.from) * 0.02;
     timeline.asPicture();
     timeline.setRows([data.of(PREVIEW)], () => t("This query"), null);
-    showList();
-    timeline.setWindow(answer.from - pad, answer.to + pad, answer.to);
+    setWindow(answer.from - pad, answer.to + pad);
     showOnMap(null);
   }
 

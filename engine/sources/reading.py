@@ -208,6 +208,7 @@ class _Rows:
             columns["event"] = as_text(self._column(self.reading.event))
         for one in self.reading.attributes:
             columns[one.name] = self._attribute(one)
+        self._note_missing(columns)
         shown = self.raw.select([name for name in self.reading.sources if name in self.raw.column_names])
         checked = _Noted(pa.table(columns), self.feed, self.notes, shown)
         return ReadRows(checked, self.raw)
@@ -222,6 +223,16 @@ class _Rows:
 
     def note(self, rows: Bools, reason: Reason, detail: Message) -> None:
         self.notes.append((rows, reason, detail))
+
+    def _note_missing(self, columns: Mapping[str, pa.Array]) -> None:
+        """Notes what every feed's check would note, in the words of the file's columns."""
+        reading = self.reading
+        no_entity = bools(pc.equal(pc.fill_null(columns["entity"], ""), ""))
+        self.note(no_entity, Reason.MISSING_ENTITY, Message("the row has no entity in column {named}", named=_named(reading.entity)))
+        self.note(~valid(columns["t"]), Reason.MISSING_TIME, Message("the row has no time in column {named}", named=_named(reading.time)))
+        if "x" in columns and reading.place_format not in IN_ONE:
+            half = valid(columns["x"]) != valid(columns["y"])
+            self.note(half, Reason.HALF_POSITION, Message("only one of the columns {x}, {y} has a value", x=repr(reading.x), y=repr(reading.y)))
 
     def _entity(self) -> pa.Array:
         if not self.reading.entity:
@@ -238,13 +249,12 @@ class _Rows:
         if present.any() and pa.types.is_string(column.type):
             present &= bools(pc.not_equal(column, ""))
         times, wrong = times_of(column, self.reading)
-        named = " and ".join(map(repr, self.reading.time))
         self.note(
             present & wrong,
             Reason.WRONG_TYPE,
             Message(
                 "column {named} holds no time as {format}: choose another format, or correct the value",
-                named=named,
+                named=_named(self.reading.time),
                 format=_format_name(self.reading),
             ),
         )
@@ -338,6 +348,10 @@ class _Rows:
             Message("column {source} holds neither true nor false: make the attribute {name} a string", source=repr(one.source), name=repr(one.name)),
         )
         return pa.array(yes, mask=~yes & ~no)
+
+
+def _named(columns: Sequence[str]) -> str:
+    return " and ".join(map(repr, columns))
 
 
 class _Noted(CheckedRows):

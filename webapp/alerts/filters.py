@@ -9,6 +9,7 @@ from django.db.models import F, Func, Q, QuerySet, TextField, Value
 
 from webapp.alerts.models import Alert, AlertState, Feedback, Verdict
 from webapp.config.boxes import integers, whole
+from webapp.feeds.of_feed import FeedNameFilter
 from webapp.queries.models import Severity
 
 LONGEST_SEARCH = 200
@@ -23,7 +24,7 @@ class AlertFilter(django_filters.FilterSet):  # type: ignore[misc]
     search = django_filters.CharFilter(
         method="of_words", max_length=LONGEST_SEARCH, help_text="Words, each in the query's name, the kind or an entity."
     )
-    feed = django_filters.CharFilter(field_name="feed__name")
+    feed = FeedNameFilter()
     query = django_filters.CharFilter(method="of_queries")
     region = django_filters.CharFilter(method="of_regions", help_text="Ids of stored regions that the query names.")
     state = django_filters.MultipleChoiceFilter(choices=AlertState.choices, distinct=False)

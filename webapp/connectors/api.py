@@ -24,7 +24,7 @@ from webapp.config.wording import TranslatedField, translated
 from webapp.connectors import services
 from webapp.connectors.words import protocol_text
 from webapp.feeds.models import Connector, ConnectorState, Feed
-from webapp.feeds.of_feed import FeedNameField
+from webapp.feeds.of_feed import FeedNameField, feed_named
 
 NO_PROCESS = Message("The process that runs connectors (manage.py connect) does not run.")
 
@@ -129,7 +129,7 @@ class ConnectorView(GenericViewSet[Connector]):
         user = person(self.request)
         connectors = Connector.objects.visible_to(user).with_editable(user).select_related("feed")
         name = self.request.query_params.get("feed")
-        return connectors.filter(feed__name=name) if name else connectors
+        return connectors.filter(feed=feed_named(user, name)) if name else connectors
 
     def editable(self) -> Connector:
         """The connector of the address. Raises PermissionDenied when the user may see but not

@@ -14,7 +14,7 @@ from engine.model.feed import Crs, TimeUnit
 from engine.model.feed import Feed as EngineFeed
 from engine.model.messages import Message
 from engine.sources.files import CheckedChunk, Columns, UnreadableFile, malformed
-from engine.sources.formats import SHOWN, InvalidLine, column_from, flattened
+from engine.sources.formats import InvalidLine, as_text, column_from, flattened
 from engine.sources.jsonlines import piece_of_objects
 from engine.sources.live import Record, SourceKind
 from engine.sources.reading import PLANE, UTM, Reading, read_rows, reading_of
@@ -84,7 +84,7 @@ def rows_of(records: Sequence[Record | InvalidLine], reading: Reading | None, fe
         return _together(records, reading, feed)
     except (ValueError, TypeError, OverflowError, RecursionError, pa.ArrowException, UnreadableFile) as error:
         if len(records) == 1:
-            text = "" if isinstance(records[0], InvalidLine) else _shown(records[0])
+            text = "" if isinstance(records[0], InvalidLine) else as_text(records[0])
             letter = malformed(Message("the record cannot be read: {error}", error=str(error)[:470]), text)
             return CheckedChunk(row_schema(feed).empty_table(), 1, lambda: [letter])
         half = len(records) // 2
@@ -111,10 +111,3 @@ def _together(records: Sequence[Record | InvalidLine], reading: Reading | None, 
 
 def _cell(value: Any) -> Any:
     return value[:CELL_CHARACTERS] if isinstance(value, str) else value
-
-
-def _shown(record: Record) -> str:
-    try:
-        return str(record)[:SHOWN]
-    except (RecursionError, ValueError):
-        return "a record with too many levels"

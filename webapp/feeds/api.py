@@ -34,7 +34,7 @@ from webapp.detections.removal import FeedContents, feed_delete, feed_holdings
 from webapp.feeds import corrections, history, recent, services
 from webapp.feeds.documents import read_schema
 from webapp.feeds.filters import DeadLetterFilter
-from webapp.feeds.models import DeadLetter, Feed
+from webapp.feeds.models import NO_CONTROLS, DeadLetter, Feed
 from webapp.feeds.selectors import (
     FeedCounters,
     FeedEvent,
@@ -87,7 +87,7 @@ class FeedSerializer(OwnedSerializer):
     """A feed with its counters and how far it has been processed. Written, it is the FEED.json of
     the specification, or more."""
 
-    title = serializers.CharField(max_length=100, required=False, help_text="Default: the name.")
+    title = serializers.CharField(max_length=100, required=False, validators=[NO_CONTROLS], help_text="Default: the name.")
     lateness = SpanField(required=False, help_text="How far behind the newest row a row may come; default 0.")
     ahead = SpanField(required=False, allow_null=True, help_text="How far ahead of the clock a row may be; null: without bound.")
     columns = field_of(dict[str, str], required=False)

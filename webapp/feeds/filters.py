@@ -8,13 +8,14 @@ import django_filters
 
 from webapp.config.boxes import box_from
 from webapp.feeds.models import DeadLetter, Region
+from webapp.feeds.of_feed import FeedNameFilter
 from webapp.feeds.selectors import in_box
 
 
 class RegionFilter(django_filters.FilterSet):  # type: ignore[misc]
     """`?feed=city&tag=garage&search=12&bbox=w,s,e,n`."""
 
-    feed = django_filters.CharFilter(field_name="feed__name")
+    feed = FeedNameFilter()
     tag = django_filters.CharFilter(method="with_tag")
     search = django_filters.CharFilter(field_name="name", lookup_expr="icontains")
     bbox = django_filters.CharFilter(method="in_bbox")

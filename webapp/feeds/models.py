@@ -43,7 +43,7 @@ class Feed(Owned):
     edit_role = Role.OPERATOR
 
     name = models.CharField(max_length=63, unique=True, validators=[NAME])
-    title = models.CharField(max_length=100)
+    title = models.CharField(max_length=100, validators=[NO_CONTROLS])
     crs = models.CharField(max_length=10, choices=[(c.value, c.value) for c in Crs])
     time = models.CharField(max_length=5, choices=[(u.value, u.value) for u in TimeUnit], default="ms")
     tick = models.BigIntegerField(default=1, validators=[MinValueValidator(1)])

@@ -1,9 +1,10 @@
-"""The common base of the APIs of objects of a feed: regions and queries."""
+"""The common base of the APIs of objects of a feed: regions, queries and alerts."""
 
 from __future__ import annotations
 
 from typing import Any, NoReturn
 
+import django_filters
 from django.db.models import QuerySet
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
@@ -12,7 +13,22 @@ from rest_framework.response import Response
 
 from engine.model.messages import Message
 from webapp.accounts.owned import OwnedSerializer, OwnedView
+from webapp.accounts.permissions import AnyUser
 from webapp.feeds.models import Feed
+from webapp.feeds.selectors import feed_get
+
+
+def _no_feed(name: object) -> Message:
+    return Message("There is no feed {name} that you may see.", name=repr(name))
+
+
+def feed_named(user: AnyUser, name: str) -> Feed:
+    """The feed that the parameter `feed` names. Raises ValidationError when the user may see no
+    such feed: an empty list would look as if the feed had nothing."""
+    feed = feed_get(user=user, name=name)
+    if feed is None:
+        raise ValidationError({"feed": _no_feed(name)})
+    return feed
 
 
 class FeedNameField(serializers.SlugRelatedField[Feed]):
@@ -28,7 +44,7 @@ class FeedNameField(serializers.SlugRelatedField[Feed]):
 
     def fail(self, key: str, **values: Any) -> NoReturn:
         if key == "does_not_exist":
-            raise ValidationError(Message("There is no feed {name} that you may see.", name=repr(values["value"])))
+            raise ValidationError(_no_feed(values["value"]))
         super().fail(key, **values)
 
     def to_internal_value(self, data: Any) -> Any:
@@ -40,6 +56,13 @@ class FeedNameField(serializers.SlugRelatedField[Feed]):
         if data not in known:
             known[data] = super().to_internal_value(data)
         return known[data]
+
+
+class FeedNameFilter(django_filters.CharFilter):  # type: ignore[misc]
+    """`?feed=city`: what belongs to one feed that the user may see."""
+
+    def filter(self, queryset: QuerySet[Any], value: str) -> QuerySet[Any]:
+        return queryset.filter(feed=feed_named(self.parent.request.user, value)) if value else queryset
 
 
 class NamedSerializer(serializers.Serializer[Any]):

@@ -26,7 +26,7 @@ import numpy as np
 import shapefile
 import shapely
 
-from engine.model.faults import Fault, Refused, refuse
+from engine.model.faults import Fault, Refused, refuse, unknown_name
 from engine.model.messages import Message
 from webapp.feeds.region_formats import geopackage, kml_gpx, shapefiles
 from webapp.feeds.region_formats.archives import unpacked
@@ -51,6 +51,8 @@ NOT_DEGREES = Message(
 )
 NAME_LETTERS = 100
 LONG_NAME = Message("Its name has more than {most} characters: shorten it, or choose another field for the names.", most=NAME_LETTERS)
+SHOWN_PROPERTIES = 30
+"""Of a file, in a message."""
 NAME_FIELDS = ("name", "Name", "NAME", "title", "id")
 _EPSG = re.compile(
     r"(?:urn:(?:x-)?ogc:def:crs:EPSG:[\w.]*:|EPSG:|https?://www\.opengis\.net/(?:def/crs/EPSG/[\w.]+/|gml/srs/epsg\.xml#))(\d{4,6})", re.IGNORECASE
@@ -114,7 +116,8 @@ def features_of(data: bytes, name_field: str | None, *, geographic: bool) -> lis
         raise refuse("/file", Message("The file has more than {most} MB.", most=FILE_BYTES // 1_000_000))
     features: list[Feature] = []
     corners = values = 0
-    for feature in _features(data, name_field, geographic):
+    naming = _Naming(name_field)
+    for feature in _features(data, naming, geographic):
         if geographic and feature.fault is None and _is_far_from_degrees(feature.geometry):
             feature = replace(feature, geometry=None, fault=NOT_DEGREES)
         if len(feature.name) > NAME_LETTERS:
@@ -136,15 +139,16 @@ def features_of(data: bytes, name_field: str | None, *, geographic: bool) -> lis
             )
     if not features:
         raise refuse("/file", Message("There are no regions in the file."))
+    naming.check()
     return features
 
 
-def _features(data: bytes, name_field: str | None, geographic: bool) -> Iterator[Feature]:
+def _features(data: bytes, naming: _Naming, geographic: bool) -> Iterator[Feature]:
     kind, documents = format_of(data), [data]
     if kind == "zip":
         kind, documents = unpacked(data)
     if kind == "geojson":
-        yield from _geojson(data, name_field, geographic)
+        yield from _geojson(data, naming, geographic)
         return
     readers: dict[str, Callable[[bytes], Shapes]] = {
         "csv": _csv,
@@ -154,7 +158,7 @@ def _features(data: bytes, name_field: str | None, geographic: bool) -> Iterator
     }
     shapes = chain.from_iterable(map(readers[kind], documents))
     for row, (properties, geometry) in enumerate(shapes, start=1):
-        name, circle = _name(properties, name_field), _circle(properties)
+        name, circle = naming(properties), _circle(properties)
         feature = _from_shape(row, name, geometry) if circle is None else Feature(row, name, circle)
         yield replace(feature, tags=_tags(properties))
 
@@ -182,7 +186,7 @@ def format_of(data: bytes) -> str:
 # -- GeoJSON and CSV -------------------------------------------------------------------------------
 
 
-def _geojson(data: bytes, name_field: str | None, geographic: bool) -> Iterator[Feature]:
+def _geojson(data: bytes, naming: _Naming, geographic: bool) -> Iterator[Feature]:
     try:
         document = json.loads(data.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
@@ -206,9 +210,9 @@ def _geojson(data: bytes, name_field: str | None, geographic: bool) -> Iterator[
         tags = _tags(properties)
         shape = circle if isinstance(circle, dict) else _without_height(geometry)
         if convert is not unchanged and not isinstance(circle, dict):
-            yield replace(_from_shape(row, _name(properties, name_field), geometry_or_fault(_converted_by(convert), shape)), tags=tags)
+            yield replace(_from_shape(row, naming(properties), geometry_or_fault(_converted_by(convert), shape)), tags=tags)
         else:
-            yield Feature(row, _name(properties, name_field), shape, tags=tags)
+            yield Feature(row, naming(properties), shape, tags=tags)
 
 
 def _is_text(document: Any) -> bool:
@@ -319,10 +323,28 @@ def _circle(properties: Properties) -> dict[str, Any] | None:
     return circle if isinstance(circle, dict) and circle.keys() == {"center", "radius"} else None
 
 
-def _name(properties: Properties, name_field: str | None) -> str:
-    others = [key for key in properties if re.search(r"name|bezeichn", key, re.IGNORECASE)]
-    fields = (name_field,) if name_field else (*NAME_FIELDS, *others)
-    value = next((properties[key] for key in fields if properties.get(key) not in (None, "")), "")
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return "".join(c for c in str(value).strip() if c.isprintable())
+class _Naming:
+    """The names of features: from the property `field`, else from the first usual one that has a
+    value."""
+
+    def __init__(self, field: str | None) -> None:
+        self._field = field
+        self._found = False
+        self._known: set[str] = set()
+
+    def __call__(self, properties: Properties) -> str:
+        self._found = self._found or self._field in properties
+        if len(self._known) < SHOWN_PROPERTIES:
+            self._known.update(properties)
+        others = [key for key in properties if re.search(r"name|bezeichn", key, re.IGNORECASE)]
+        fields = (self._field,) if self._field else (*NAME_FIELDS, *others)
+        value = next((properties[key] for key in fields if properties.get(key) not in (None, "")), "")
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        return "".join(c for c in str(value).strip() if c.isprintable())
+
+    def check(self) -> None:
+        """Raises Refused when a field was named that no feature has."""
+        if self._field and not self._found:
+            known = sorted(self._known)[:SHOWN_PROPERTIES]
+            raise refuse("/name_field", unknown_name(self._field, known, what=Message("property")))

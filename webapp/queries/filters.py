@@ -5,6 +5,7 @@ from __future__ import annotations
 import django_filters
 from django.db.models import QuerySet
 
+from webapp.feeds.of_feed import FeedNameFilter
 from webapp.queries.models import Query
 
 
@@ -17,7 +18,7 @@ class QueryFilter(django_filters.FilterSet):  # type: ignore[misc]
     `&tag=weekly&mine=true&search=garage`."""
 
     id = NumbersFilter(field_name="id", lookup_expr="in", help_text="Those of these numbers that there are.")
-    feed = django_filters.CharFilter(field_name="feed__name")
+    feed = FeedNameFilter()
     folder = django_filters.CharFilter(help_text="The folder itself; not those below it.")
     tag = django_filters.CharFilter(method="with_tag")
     mine = django_filters.BooleanFilter(method="owned")

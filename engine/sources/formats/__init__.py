@@ -24,6 +24,7 @@ from engine.sources.formats.chunks import (
     FileFormat,
     InvalidLine,
     Layout,
+    as_text,
     chunks_of,
     column_from,
     flattened,
@@ -31,8 +32,8 @@ from engine.sources.formats.chunks import (
 )  # fmt: skip
 
 __all__ = [
-    "CHUNK_ROWS", "HEAD_BYTES", "SHOWN", "Chunk", "FileFormat", "InvalidLine", "Layout", "chunks_of", "column_from", "flattened", "head_of",
-    "kind_of", "open_bytes", "read_chunks", "table_of",
+    "CHUNK_ROWS", "HEAD_BYTES", "SHOWN", "Chunk", "FileFormat", "InvalidLine", "Layout", "as_text", "chunks_of", "column_from", "flattened",
+    "head_of", "kind_of", "open_bytes", "read_chunks", "table_of",
 ]  # fmt: skip
 
 

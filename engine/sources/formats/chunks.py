@@ -58,6 +58,14 @@ class InvalidLine:
     text: str
 
 
+def as_text(document: Any) -> str:
+    """How the JSON text of a document begins: at most SHOWN characters."""
+    try:
+        return json.dumps(document, ensure_ascii=False, default=str)[:SHOWN]
+    except (RecursionError, ValueError, TypeError):
+        return "a document with too many levels"
+
+
 @dataclass(frozen=True)
 class Chunk:
     """Some rows of a file. `lines`: where each begins in a text, else the

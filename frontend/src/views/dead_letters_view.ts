@@ -145,7 +145,7 @@ function rules(send: Send): HTMLElement {
 }
 
 function letter(row: DeadLetter, zone: Zone, send: Send | null): HTMLElement {
-  const text = h("code", { class: "mono letter-row" }, row.row === null ? t("the row could not be read") : JSON.stringify(row.row));
+  const text = h("code", { class: "mono letter-row", id: `letter-${row.id}` }, row.row === null ? t("the row could not be read") : JSON.stringify(row.row));
   const element = h(
     "li",
     { class: "letter" },
@@ -169,7 +169,7 @@ function letter(row: DeadLetter, zone: Zone, send: Send | null): HTMLElement {
       h("span", { class: "badge badge-good" }, t("Corrected and sent at {sentat}", { sentat: formatMoment(row.sent_at, "ms", zone) })),
     );
   else if (send !== null && isCorrectable(row))
-    element.append(button(t("Correct"), { icon: "pencil", kind: "button-sm", onClick: () => edit(element, text, row, send) }));
+    element.append(button(t("Correct"), { icon: "pencil", kind: "button-sm", "aria-describedby": text.id, onClick: () => edit(element, text, row, send) }));
   return element;
 }
 

@@ -171,16 +171,20 @@ def test_planar_coordinates_stay_unchanged(tmp_path: Path) -> None:
 
 
 def test_faults_name_the_line_and_the_remedy(tmp_path: Path) -> None:
-    lines = ["a,2026-01-02T10:00:00Z,1,2,3", "b,yesterday,1,2,3", "c,2026-01-02T10:00:00Z,181,2,3", "d,2026-01-02T10:00:00Z,east,2,3", "e,1", ""]
+    day = "2026-01-02T10:00:00Z"
+    lines = [f"a,{day},1,2,3", "b,yesterday,1,2,3", f"c,{day},181,2,3", f"d,{day},east,2,3", "e,1", "f,,1,2,3", f",{day},1,2,3", f"h,{day},1,,3", ""]
     path = written(tmp_path / "a.csv", "id,time,lon,lat,speed\n" + "\n".join(lines))
     found, rows = looked(path)
     problems = {fault["line"]: fault["problem"] for fault in found["faults"]}
-    assert [row["entity"] for row in rows] == ["a"] and found["good"] == 1 and found["fault_count"] == 4
+    assert [row["entity"] for row in rows] == ["a"] and found["good"] == 1 and found["fault_count"] == 7
     assert (
         "ISO 8601: choose another format" in problems[3]
         and "longitude" in problems[4]
         and "'lon' holds no number: correct" in problems[5]
         and "delimiter" in problems[6]
+        and problems[7] == "the row has no time in column 'time'"
+        and problems[8] == "the row has no entity in column 'id'"
+        and problems[9] == "only one of the columns 'lon', 'lat' has a value"
     )
 
 

@@ -182,7 +182,7 @@ def test_unusual_columns_of_texts_and_times_are_read(tmp_path: Path) -> None:
     with pa.ipc.new_file(str(tmp_path / "a.arrow"), views.schema) as writer:
         writer.write_table(views)
     _, rows, faults = looked(tmp_path / "a.arrow")
-    assert [(row["entity"], row["t"]) for row in rows] == [("a", T0)] and faults == [(2, "the row has no t")]
+    assert [(row["entity"], row["t"]) for row in rows] == [("a", T0)] and faults == [(2, "the row has no time in column 'time'")]
 
 
 def test_gpx_waypoints_and_extensions_are_read(tmp_path: Path) -> None:

@@ -57,6 +57,7 @@ def test_reports_in_json_are_read() -> None:
 def test_faults_of_reports_are_named(query: dict[str, str], body: bytes, words: str) -> None:
     (found,) = reports_of(query, body, 5)
     assert isinstance(found, InvalidLine) and words in found.problem
+    assert "'" not in found.text, "JSON, as it was sent"
 
 
 def test_positions_of_public_transport_vehicles_are_read() -> None:

@@ -297,6 +297,9 @@ def test_feeds_of_others_cannot_be_used_by_name(things: dict[str, Any], people: 
     assert client.post("/api/v1/regions/", {"feed": "yard", "name": "x", "geometry": border["region"]}).status_code == 400
     assert client.get("/api/v1/regions/export?feed=yard").status_code == 400
     assert client.get("/api/v1/detections/?feed=yard").status_code == 404
+    for kind in ("queries", "regions", "alerts", "connectors"):
+        hidden, unknown = (client.get(f"/api/v1/{kind}/?feed={name}") for name in ("yard", "nope"))
+        assert (hidden.status_code, hidden.content) == (400, unknown.content.replace(b"nope", b"yard")), kind
     assert client.get(f"/api/v1/detections/?query={things['query'].pk}").json()["results"] == []
     answer = client.post("/api/v1/channels/", {"name": "x", "url": "https://hooks.example.org/", "queries": [things["query"].pk]})
     assert answer.json()["faults"][0]["pointer"].startswith("/queries")

@@ -59,6 +59,10 @@ def test_a_misspelt_parameter_is_refused_with_a_suggestion(
         ("feeds/yard/entity", "/id", "Name an entity."),
         ("feeds/?page_size=many", "/page_size", "A whole number."),
         ("feeds/yard/dead-letters?page_size=0", "/page_size", "At least 1."),
+        ("queries/?feed=yart", "/feed", "There is no feed 'yart' that you may see."),
+        ("regions/?feed=yart", "/feed", "There is no feed"),
+        ("alerts/?feed=yart", "/feed", "There is no feed"),
+        ("connectors/?feed=yart", "/feed", "There is no feed"),
     ],
 )
 def test_a_value_that_cannot_be_meant_is_refused(

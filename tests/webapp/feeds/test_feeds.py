@@ -40,6 +40,7 @@ def test_a_new_feed_has_counters_and_a_head_row(people: SimpleNamespace, client_
     ("change", "pointer"),
     [
         ({"name": "Not A Slug"}, "/name"),
+        ({"title": "strait\u202e"}, "/title"),
         ({"crs": "martian"}, "/crs"),
         ({"lateness": -1}, "/lateness"),
         ({"tick": 0}, "/tick"),

@@ -84,6 +84,15 @@ def test_a_placemark_can_be_named_by_its_data(field: str, name: str, sent: Calla
     assert sent(KML, name_field=field).json()["created"][0]["name"] == name
 
 
+@pytest.mark.parametrize("data", [KML, b'name,code,wkt\npier,7,"POLYGON((0 0,1 0,1 1,0 0))"\n'])
+def test_an_unknown_property_for_names_is_refused(data: bytes, sent: Callable[..., Any]) -> None:
+    """Regions would be named by their numbers."""
+    answer = sent(data, name_field="codes")
+    (fault,) = answer.json()["faults"]
+    assert (answer.status_code, fault["pointer"]) == (400, "/name_field")
+    assert "unknown property 'codes'; did you mean 'code'?" in fault["message"] and "name" in fault["message"]
+
+
 @pytest.mark.parametrize("column", ["NAME_LANG", "Hafenname", "Bezeichnung"])
 def test_a_column_whose_title_speaks_of_a_name_names_the_region(column: str, sent: Callable[..., Any]) -> None:
     quoted = f'code,{column},wkt\n7,pier,"POLYGON((0 0,1 0,1 1,0 0))"\n'

@@ -105,7 +105,7 @@ BELOW = {"platform", "cage", "config"}
 """Below the apps: processes, confinement, settings."""
 APPS = ("audit", "accounts", "jobs", "feeds", "queries", "detections", "alerts", "connectors", "entities", "overlays", "supervisor", "live", "demo")
 """The web application's apps; each imports only those before it."""
-PAGES = re.compile(r"(\w+_)?(api|views|urls|admin|context|pages|test_support)|apps|asgi|management/.*")
+PAGES = re.compile(r"(\w+_)?(api|filters|views|urls|admin|context|pages|test_support)|apps|asgi|management/.*")
 """Modules that answer requests and commands, and that connect apps: a layer above all apps,
 wherever their files are."""
 

@@ -29,6 +29,8 @@ from engine.sources.segments import sync
 AT_ONCE = 8
 TIMEOUT_S, PAUSE_S = 10.0, 0.2
 """How long operations are retried: a restart of the store must not end a job."""
+CONNECT_S, ANSWER_S = 2.0, 5.0
+"""How long a store may be silent while it connects and answers. It is asked three times."""
 REFUSALS = ("ACCESS_DENIED", "INVALID_ACCESS_KEY_ID", "INVALID_CLIENT_TOKEN_ID", "SIGNATURE_DOES_NOT_MATCH")
 """In messages of stores that refuse the keys."""
 
@@ -161,7 +163,14 @@ def _files_of(url: str, pid: int) -> Files:
         system, folder = fs.FileSystem.from_uri(url if urlsplit(url).scheme else Path(url).resolve().as_uri())
     except (pa.ArrowException, OSError, ValueError) as error:
         raise StoreError(f"VEDETTE_LOG_STORE names no store ({error}): give a folder, or s3://bucket/prefix?endpoint_override=host:port") from error
-    return Files(system, folder, url)
+    return Files(_with_timeouts(system) if isinstance(system, fs.S3FileSystem) else system, folder, url)
+
+
+def _with_timeouts(system: fs.S3FileSystem) -> fs.S3FileSystem:
+    """The same store, whose requests fail soon. One made from a URL has no options for that: it
+    asks a store that hangs 31 times, which takes 100 s."""
+    make, (options,) = system.__reduce__()
+    return make({**options, "connect_timeout": CONNECT_S, "request_timeout": ANSWER_S})
 
 
 def _opened(url: str, below: str) -> Files:

@@ -15,6 +15,8 @@ from engine.sources.reading import Reading, read_rows
 
 SHOWN_ROWS, SHOWN_PLACES = 20, 1_500
 SHOWN_FAULTS = 50
+EXACT_IN_JSON = 2**53
+"""A page keeps the digits of greater numbers only as text."""
 TICKS_OF_TIME = (86_400_000, 3_600_000, 60_000, 1_000, 100, 10, 1)
 INTERVALS_S = (0.1, 1, 2, 5, 10, 30, 60, 300, 900, 3600, 21_600, 86_400)
 """Bounds of the histogram of intervals between an entity's rows."""
@@ -47,6 +49,8 @@ def _text(value: Any) -> str:
 
 
 def _shown(value: Any) -> Any:
+    if isinstance(value, int) and abs(value) > EXACT_IN_JSON:
+        return str(value)
     return value[:100] if isinstance(value, str) else value
 
 

@@ -145,7 +145,11 @@ function rules(send: Send): HTMLElement {
 }
 
 function letter(row: DeadLetter, zone: Zone, send: Send | null): HTMLElement {
-  const text = h("code", { class: "mono letter-row", id: `letter-${row.id}` }, row.row === null ? t("the row could not be read") : JSON.stringify(row.row));
+  const text = h(
+    "code",
+    { class: "mono letter-row", id: `letter-${row.id}` },
+    row.row === null ? t("the row could not be read") : JSON.stringify(row.row),
+  );
   const element = h(
     "li",
     { class: "letter" },
@@ -168,9 +172,26 @@ function letter(row: DeadLetter, zone: Zone, send: Send | null): HTMLElement {
     element.append(
       h("span", { class: "badge badge-good" }, t("Corrected and sent at {sentat}", { sentat: formatMoment(row.sent_at, "ms", zone) })),
     );
+  else if (send !== null && isCorrectable(row) && !isExact(row.row))
+    element.append(
+      h("p", { class: "small muted" }, t("A number has more digits than a browser keeps: correct it by a rule, or by the API.")),
+    );
   else if (send !== null && isCorrectable(row))
-    element.append(button(t("Correct"), { icon: "pencil", kind: "button-sm", "aria-describedby": text.id, onClick: () => edit(element, text, row, send) }));
+    element.append(
+      button(t("Correct"), {
+        icon: "pencil",
+        kind: "button-sm",
+        "aria-describedby": text.id,
+        onClick: () => edit(element, text, row, send),
+      }),
+    );
   return element;
+}
+
+/** Whether JavaScript kept all digits of its numbers. */
+function isExact(value: unknown): boolean {
+  if (typeof value === "number") return Math.abs(value) <= Number.MAX_SAFE_INTEGER;
+  return typeof value !== "object" || value === null || Object.values(value).every(isExact);
 }
 
 /** Replaces the row's text by editable JSON. */

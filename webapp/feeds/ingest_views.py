@@ -165,7 +165,7 @@ def in_pool(work: Callable[[], T]) -> T:
         log.warning("ingest: the database is away: %s", error)
         raise away("The database's disk is full." if is_full(error) else "The database is away.") from error
     except OSError as error:
-        log.error("ingest: the disk fails: %s", error)
+        log.error("ingest: the log cannot be written: %s", error)
         raise away("The disk of the event log is full." if is_full(error) else "The log cannot be written.") from error
     except DatabaseError as error:
         # The next request settles what was appended; the same key then finds it.

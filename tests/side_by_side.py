@@ -105,7 +105,7 @@ def main() -> int:
     """0 if all parts passed; a part in which no test was found has not."""
     at_a_time = 1 if any(os.environ.get(name) for name in GIVEN) else len(PARTS)
     with ThreadPoolExecutor(at_a_time) as threads:
-        first = dict(zip(PARTS, threads.map(lambda name: run(name, "--durations=40", "--durations-min=4"), PARTS), strict=True))
+        first = dict(zip(PARTS, threads.map(lambda name: run(name, "-p", "tests.processor_time"), PARTS), strict=True))
     last = {name: repeated(name, outcome) for name, outcome in first.items()}
     for name, outcome in first.items():
         if outcome.status:

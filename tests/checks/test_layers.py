@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -19,9 +20,15 @@ OPERATORS = [path for path in FILES if path.parent.name in PACKAGES]
 OUTSIDE = {"random", "secrets", "time", "datetime", "socket", "subprocess", "requests", "urllib", "http", "threading", "pickle", "logging"}
 
 
+@cache
+def nodes_of(path: Path) -> list[ast.Import | ast.ImportFrom | ast.Call]:
+    """The imports and calls in a file, which is parsed once for all tests."""
+    return [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Import | ast.ImportFrom | ast.Call)]
+
+
 def imported(path: Path) -> Iterator[str]:
     """Top-level names of all modules that a file imports, anywhere in it."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             yield from (alias.name.partition(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
@@ -29,7 +36,7 @@ def imported(path: Path) -> Iterator[str]:
 
 
 def called(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes_of(path):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             yield node.func.id
 
@@ -54,9 +61,7 @@ def test_operators_use_no_clock_no_randomness_and_no_io(path: Path) -> None:
 def test_imports_name_modules_in_full() -> None:
     """The checks here would not see a relative import."""
     files = [path for package in ("engine", "webapp") for path in (ENGINE.parent / package).rglob("*.py")]
-    relative = {
-        str(path): node.lineno for path in files for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom) and node.level
-    }
+    relative = {str(path): node.lineno for path in files for node in nodes_of(path) if isinstance(node, ast.ImportFrom) and node.level}
     assert relative == {}
 
 
@@ -73,7 +78,7 @@ MODULES = {".".join(path.relative_to(ENGINE.parent).with_suffix("").parts).remov
 def modules_used(module: str) -> set[str]:
     """The modules of the engine that a module imports, anywhere in it, also only for types."""
     found = set()
-    for node in ast.walk(ast.parse(MODULES[module].read_text())):
+    for node in nodes_of(MODULES[module]):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -122,7 +127,7 @@ def modules_of_webapp(path: Path) -> set[str]:
     """The modules of the web application that a file imports, anywhere in it, also only for
     types."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:

@@ -347,6 +347,17 @@ def test_failed_deliveries_are_sent_as_soon_as_the_receiver_is_back(query: Query
     assert (deliver(), Delivery.objects.filter(sent_at=None).count()) == (4, 0)
 
 
+def test_a_test_that_arrives_ends_the_failures_of_a_channel(query: Query, channel: Channel, receiver: Receiver) -> None:
+    receiver.statuses = [500] * 5
+    record(query, *(crossing(query, "in", entity, 10) for entity in "abcde"))
+    deliver()
+    assert Channel.objects.get().failures == 5
+    channel.refresh_from_db()
+    assert deliveries.channel_test(channel=channel).ok
+    assert Channel.objects.get().failures == 0
+    assert (deliver(), Delivery.objects.filter(sent_at=None).count()) == (5, 0)
+
+
 def test_a_rejected_message_keeps_its_retry_schedule(query: Query, channel: Channel, receiver: Receiver) -> None:
     """Other messages that arrive do not use up its attempts."""
     receiver.statuses = [400]

@@ -257,6 +257,7 @@ def test_redirects_are_not_followed(receiver: Receiver) -> None:
     receiver.statuses = [302]
     answer = post(url=receiver.url, secrets_in_use=[new_secret()], webhook_id="x", body="{}", now=NOW)
     assert answer.status == 302 and not answer.ok and len(receiver.got) == 1
+    assert answer.error.endswith("Messages do not follow: enter that address here.")
 
 
 def test_a_receiver_that_drips_is_cut_off(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:

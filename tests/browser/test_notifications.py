@@ -67,6 +67,26 @@ def test_a_new_alert_comes_to_the_open_page_with_its_querys_name_and_as_a_notifi
     assert site.faults == []
 
 
+def test_enter_makes_a_channel_whose_quiet_hours_are_in_the_zone_just_chosen(site: Site) -> None:
+    site.log_in()
+    page = site.page
+    page.goto(site.address + "/account/")
+    page.get_by_label("Time zone").select_option("Europe/Berlin")
+    page.get_by_text("Times are now shown in that zone.").wait_for()
+    page.get_by_role("button", name="New channel").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Address").fill("https://hooks.example.org/x")
+    dialog.get_by_text("In Europe/Berlin.").wait_for()
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.type("Desk")
+    page.keyboard.press("Enter")
+    dialog.get_by_label("The channel's secret").wait_for()
+    page.keyboard.press("Escape")
+    page.get_by_role("group", name="Desk").get_by_role("button", name="Test").wait_for()
+    assert Channel.objects.get().zone == "Europe/Berlin"
+
+
 @pytest.fixture
 def receiver(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
     settings.WEBHOOK_NETWORKS = ["127.0.0.0/8"]

@@ -160,12 +160,17 @@ def channels_due(now: datetime | None = None) -> list[int]:
 
 
 def _due(now: datetime) -> QuerySet[Delivery]:
-    free = Q(claimed_until=None) | Q(claimed_until__lte=now)
     awake = Q(channel__not_before=None) | Q(channel__not_before__lte=now)
-    due = Delivery.objects.filter(free, awake, sent_at=None, failed_at=None, next_at__lte=now, channel__enabled=True)
+    due = Delivery.objects.filter(_ready(now), awake, channel__enabled=True)
     # Earlier messages about the same alert are delivered first.
     before = Notification.objects.filter(channel=OuterRef("channel"), delivery__lt=OuterRef("pk"), delivery__sent_at=None, delivery__failed_at=None)
     return due.exclude(Exists(before.filter(alert__notifications__delivery=OuterRef("pk"))))
+
+
+def _ready(now: datetime) -> Q:
+    """What the row of a due message alone shows: not sent, not given up, and claimed by nobody."""
+    free = Q(claimed_until=None) | Q(claimed_until__lte=now)
+    return free & Q(sent_at=None, failed_at=None, next_at__lte=now)
 
 
 def channel_send(*, channel_id: int, seconds: float = 20.0) -> int:
@@ -188,8 +193,13 @@ def channel_send(*, channel_id: int, seconds: float = 20.0) -> int:
 
 def _claim(delivery: Delivery, now: datetime) -> bool:
     """Whether this caller alone may send `delivery` now. The attempt is counted before it is made,
-    so a crash counts as one."""
-    claimed = _due(now).filter(pk=delivery.pk).update(claimed_until=now + TRANSPORTS[delivery.channel.kind].LONGEST, attempts=F("attempts") + 1)
+    so a crash counts as one.
+
+    The conditions are all on the row itself: PostgreSQL compares these again after it waited for
+    another sender's claim. It does not read joined tables and subqueries again.
+    """
+    unclaimed = Delivery.objects.filter(_ready(now), pk=delivery.pk, attempts=delivery.attempts)
+    claimed = unclaimed.update(claimed_until=now + TRANSPORTS[delivery.channel.kind].LONGEST, attempts=F("attempts") + 1)
     if claimed:
         delivery.refresh_from_db()
     return claimed == 1
@@ -211,9 +221,7 @@ def delivery_settle(*, delivery: Delivery, answer: Answer) -> None:
     delivery.status_code, delivery.error, delivery.claimed_until = answer.status, answer.error, None
     if answer.ok:
         delivery.sent_at = now
-        if delivery.channel.failures >= AWAY_AFTER:
-            _waiting(delivery.channel_id).exclude(pk=delivery.pk).update(next_at=now)
-        channel.update(failures=0, not_before=None)
+        _settle_arrival(delivery, now)
     else:
         if answer.gone and delivery.channel.kind == ChannelKind.PUSH:
             channel.delete()
@@ -229,6 +237,13 @@ def delivery_settle(*, delivery: Delivery, answer: Answer) -> None:
         channel.update(failures=F("failures") + 1, not_before=None if answer.retry_after is None else now + answer.retry_after)
     delivery.save(update_fields=["status_code", "error", "claimed_until", "sent_at", "failed_at", "next_at"])
     delivery.channel.refresh_from_db(fields=["failures", "enabled", "not_before"])
+
+
+def _settle_arrival(delivery: Delivery, now: datetime) -> None:
+    """The receiver takes messages: the channel no longer fails, and what failed is due now."""
+    if delivery.channel.failures >= AWAY_AFTER:
+        _waiting(delivery.channel_id).exclude(pk=delivery.pk).update(next_at=now)
+    Channel.objects.filter(pk=delivery.channel_id).update(failures=0, not_before=None)
 
 
 def _waiting(channel_id: int) -> QuerySet[Delivery]:
@@ -256,7 +271,8 @@ def channel_rotate(*, channel: Channel) -> str:
 
 
 def channel_test(*, channel: Channel) -> Answer:
-    """Sends a test message, once and immediately. Raises OverQuota."""
+    """Sends a test message, once and immediately. If it arrives, the channel no longer counts as
+    failing. Raises OverQuota."""
     now = timezone.now()
     body = json.dumps({"type": "test", "timestamp": now.isoformat(), "data": {"text": f"A test of the channel {channel.name}."}})
     with transaction.atomic():
@@ -270,6 +286,7 @@ def channel_test(*, channel: Channel) -> Answer:
     delivery.status_code, delivery.error, delivery.claimed_until = answer.status, answer.error, None
     if answer.ok:
         delivery.sent_at = now
+        _settle_arrival(delivery, now)
     else:
         delivery.failed_at = now
     delivery.save(update_fields=["status_code", "error", "claimed_until", "sent_at", "failed_at"])

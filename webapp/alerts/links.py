@@ -13,6 +13,7 @@ from datetime import timedelta
 from django.conf import settings
 from django.core import signing
 from django.urls import reverse
+from django.utils.translation import gettext
 
 from webapp.alerts.handling import FROM, Decision, alerts_decide
 from webapp.alerts.models import Alert, Delivery, Step
@@ -56,5 +57,5 @@ def alerts_of(delivery: Delivery) -> list[Alert]:
 
 def acknowledge(delivery: Delivery) -> list[int]:
     """Acknowledges them; returns the ids of those that were not acknowledged yet."""
-    comment = f"By the link in a message to {delivery.channel.recipient or delivery.channel.name}"
+    comment = gettext("By the link in a message to %(name)s") % {"name": delivery.channel.recipient or delivery.channel.name}
     return alerts_decide(alerts=alerts_of(delivery), decision=Decision(Step.ACKNOWLEDGED, delivery.channel.owner, comment))

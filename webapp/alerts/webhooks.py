@@ -34,6 +34,7 @@ TOTAL_SECONDS = 10.0
 READ_BYTES = 65_536
 LONGEST_WAIT = timedelta(days=1)
 """If a receiver asks for a longer wait, it is tried again after this time."""
+REDIRECTIONS = (301, 302, 303, 307, 308)
 SECRET_PREFIX = "whsec_"  # noqa: S105  what secrets are recognised by
 
 NO_ERROR = untranslated("")
@@ -172,7 +173,14 @@ def _exchange(parts: SplitResult, target: tuple[str, int], data: bytes, headers:
     finally:
         timer.cancel()
         connection.close()
-    return Answer(status) if 200 <= status < 300 else Answer(status, untranslated(f"HTTP {status}"), wait_of(retry, datetime.now(UTC)))
+    return Answer(status) if 200 <= status < 300 else Answer(status, _words_of(status), wait_of(retry, datetime.now(UTC)))
+
+
+def _words_of(status: int) -> Message:
+    """Why a message did not arrive: other than the status, a redirection has a remedy."""
+    if status in REDIRECTIONS:
+        return Message("HTTP {status}: the receiver redirects to another address. Messages do not follow: enter that address here.", status=status)
+    return untranslated(f"HTTP {status}")
 
 
 def wait_of(retry_after: str | None, now: datetime) -> timedelta | None:

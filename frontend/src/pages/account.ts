@@ -60,8 +60,10 @@ const zone = h(
 );
 zone.addEventListener("change", () => {
   call("me", { method: "PATCH", body: { time_zone: zone.value } }).then((answer) => {
-    meParser(answer);
+    // The lists and forms of this page have this object.
+    Object.assign(shell.me, meParser(answer, "/"));
     toast(t("Times are now shown in that zone."), "good");
+    for (const load of [loadTokens, () => channels.load(), () => rules.load(), () => shifts.load()]) load().catch(fail);
   }, fail);
 });
 const units = h(
@@ -77,7 +79,7 @@ units.addEventListener("change", () => {
 });
 const language = h(
   "select",
-  { class: "select", id: "language" },
+  { class: "select", id: "language", "aria-describedby": "language-hint" },
   ...[["", t("The browser's language")] as const, ...LANGUAGES].map(([value, name]) =>
     h("option", { value, selected: value === shell.me.language }, name),
   ),
@@ -149,7 +151,12 @@ body.append(
     h(
       "div",
       { class: "setting" },
-      h("label", { class: "label", for: "language" }, t("Language")),
+      h(
+        "span",
+        {},
+        h("label", { class: "label", for: "language" }, t("Language")),
+        h("span", { class: "hint block", id: "language-hint" }, t("Choose one if e-mails and other messages should come in it, too.")),
+      ),
       h("div", { class: "setting-control" }, language),
     ),
     h(

@@ -79,7 +79,7 @@ export class ChannelsView {
     });
     return h(
       "div",
-      { class: "channel" },
+      { class: "channel", role: "group", "aria-label": row.name },
       h(
         "div",
         { class: "grow" },
@@ -115,14 +115,12 @@ export class ChannelsView {
     try {
       const answer = await post(`channels/${row.id}/test`, {}, tested);
       const why = answer.error === "" ? t("status {code}", { code: answer.status ?? t("unknown") }) : answer.error;
-      // A browser that ended its subscription is no longer a channel.
-      if (!answer.ok && row.kind === "push") await this.load();
-      const words = answer.ok
-        ? answer.status === null
-          ? t("“{name}” answered well.", { name: row.name })
-          : t("“{name}” answered {status}.", { name: row.name, status: answer.status })
-        : t("“{name}” failed: {why}", { name: row.name, why });
-      toast(words, answer.ok ? "good" : "critical");
+      toast(
+        answer.ok ? arrivalWords(row, answer.status) : t("“{name}” failed: {why}", { name: row.name, why }),
+        answer.ok ? "good" : "critical",
+      );
+      // The card shows failures and when the last message was sent; a browser may have ended its subscription.
+      await this.load();
     } catch (error) {
       fail(error);
     }
@@ -156,6 +154,11 @@ const isHere = (row: Channel): boolean => row.kind === "push" && row.id === push
 function stateBadge(row: Channel): HTMLElement | null {
   if (row.disabled_reason !== "") return h("span", { class: "badge badge-critical" }, row.disabled_reason);
   return row.failures > 0 ? h("span", { class: "badge badge-high" }, tn("one failure", "{count} failures", row.failures)) : null;
+}
+
+function arrivalWords(row: Channel, status: number | null): string {
+  if (row.kind === "mail") return t("The mail server accepted the test for {recipient}.", { recipient: row.recipient });
+  return status === null ? t("“{name}” answered well.", { name: row.name }) : t("“{name}” answered {status}.", { name: row.name, status });
 }
 
 function summary(row: Channel): string {

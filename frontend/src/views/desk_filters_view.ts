@@ -247,11 +247,7 @@ export class DeskFiltersView {
         dialog.close();
         toast(t("The view “{name}” is saved.", { name: made.name }), "good");
       }, refusedIn(dialog));
-    const press = button(t("Save"), { kind: "button-primary", onClick: save });
-    name.addEventListener("keydown", (event) => {
-      if (event.key === "Enter") press.click();
-    });
-    dialog.foot.append(button(t("Cancel"), { onClick: dialog.close }), press);
+    dialog.foot.append(button(t("Cancel"), { onClick: dialog.close }), button(t("Save"), { kind: "button-primary", onClick: save }));
     name.focus();
   }
 

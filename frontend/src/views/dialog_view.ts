@@ -38,6 +38,12 @@ export function openDialog(title: string, ...content: Child[]): Dialog {
     element.remove();
     if (document.activeElement === document.body) opener?.()?.focus();
   });
+  element.addEventListener("keydown", (event) => {
+    const isField = event.target instanceof HTMLInputElement && LINES.includes(event.target.type);
+    if (event.key !== "Enter" || !isField || event.isComposing || event.defaultPrevented) return;
+    event.preventDefault();
+    foot.querySelector<HTMLElement>(".button-primary")?.click();
+  });
   document.body.append(element);
   element.showModal();
   // The foot is filled after this, and some dialogs choose the focus themselves.
@@ -48,6 +54,8 @@ export function openDialog(title: string, ...content: Child[]): Dialog {
   return { element, body, foot, close };
 }
 
+/** Fields of one line, in which Enter does what the dialog is for, as in any form. */
+const LINES = ["text", "url", "email", "number", "password", "time", "date", "datetime-local"];
 const FIELDS = ["input", "select", "textarea"].map((tag) => `${tag}:not(:disabled, [type=hidden])`).join();
 
 /**

@@ -19,12 +19,13 @@ export function choice(elementId: string, options: readonly (readonly [string, s
 }
 
 export function field(pointer: string, text: string, control: HTMLElement, hint: Child = null): HTMLElement {
+  if (hint !== null) control.setAttribute("aria-describedby", `${control.id}-hint`);
   return h(
     "div",
     { class: "field", "data-pointer": `/${pointer}` },
     h("label", { for: control.id }, text),
     control,
-    hint === null ? null : h("span", { class: "hint" }, hint),
+    hint === null ? null : h("span", { class: "hint", id: `${control.id}-hint` }, hint),
   );
 }
 

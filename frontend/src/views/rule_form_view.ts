@@ -46,7 +46,7 @@ async function targets(me: Me): Promise<[string, string][]> {
       .map((one): [string, string] => [`channels ${one.id}`, t("The channel “{name}”", { name: one.name })]),
     ...me.teams.map((one): [string, string] => [`teams ${one.id}`, t("All channels of {name}", { name: one.name })]),
     ...shifts.map((one): [string, string] => [`shifts ${one.id}`, t("On call in “{name}”", { name: one.name })]),
-    ...people.map((one): [string, string] => [`people ${one.name}`, t("What {name} keeps for themselves", { name: one.name })]),
+    ...people.map((one): [string, string] => [`people ${one.name}`, t("The personal channels of {name}", { name: one.name })]),
   ];
 }
 

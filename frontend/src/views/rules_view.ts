@@ -61,7 +61,7 @@ export class RulesView {
     });
     return h(
       "div",
-      { class: "channel rule" },
+      { class: "channel rule", role: "group", "aria-label": one.name },
       h(
         "div",
         { class: "grow" },

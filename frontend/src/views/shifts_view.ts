@@ -67,7 +67,7 @@ export class ShiftsView {
     const quiet = "button-quiet button-sm";
     return h(
       "div",
-      { class: "channel" },
+      { class: "channel", role: "group", "aria-label": row.name },
       h(
         "div",
         { class: "grow" },

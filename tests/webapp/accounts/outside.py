@@ -18,7 +18,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from email import message_from_bytes, policy
 from email.message import EmailMessage
@@ -32,13 +32,25 @@ from webapp.platform.node import npm_command
 
 
 class _Inbox:
-    """Accepts every mail; acknowledges it only while `held` is not set."""
+    """Accepts every mail; acknowledges it only while `held` is not set. `replies`, by command,
+    refuse it."""
 
-    def __init__(self, held: threading.Event) -> None:
+    def __init__(self, held: threading.Event, replies: Mapping[str, str]) -> None:
         self.mails: list[EmailMessage] = []
         self.held = held
+        self.replies = replies
+
+    async def handle_MAIL(self, server: Any, session: Any, envelope: Any, address: str, options: list[str]) -> str:
+        envelope.mail_from = address
+        return self.replies.get("MAIL", "250 OK")
+
+    async def handle_RCPT(self, server: Any, session: Any, envelope: Any, address: str, options: list[str]) -> str:
+        envelope.rcpt_tos.append(address)
+        return self.replies.get("RCPT", "250 OK")
 
     async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:
+        if "DATA" in self.replies:
+            return self.replies["DATA"]
         self.mails.append(message_from_bytes(envelope.content, policy=policy.default))  # type: ignore[arg-type]
         while self.held.is_set():
             await asyncio.sleep(0.01)
@@ -46,12 +58,12 @@ class _Inbox:
 
 
 @contextmanager
-def mail_server(held: threading.Event | None = None) -> Iterator[tuple[int, list[EmailMessage]]]:
+def mail_server(held: threading.Event | None = None, replies: Mapping[str, str] | None = None) -> Iterator[tuple[int, list[EmailMessage]]]:
     """The port of an SMTP server, and the mails that it received. While `held` is
-    set it does not acknowledge."""
+    set it does not acknowledge; `replies` are its refusals, by command."""
     reservation = PortReservation()
     reservation.release()
-    inbox = _Inbox(held or threading.Event())
+    inbox = _Inbox(held or threading.Event(), {} if replies is None else replies)
     controller = Controller(inbox, hostname="127.0.0.1", port=reservation.port)
     controller.start()
     try:

@@ -147,7 +147,7 @@ def test_mail_is_sent_once_after_an_outage_of_the_server(mails: list[EmailMessag
     port, settings.EMAIL_PORT = settings.EMAIL_PORT, 1
     assert deliver(channel) == 1
     waiting = Delivery.objects.get()
-    assert waiting.sent_at is None and waiting.next_at > timezone.now() and "connection refused" in waiting.error
+    assert waiting.sent_at is None and waiting.next_at > timezone.now() and "cannot be reached: Connection refused" in waiting.error
     settings.EMAIL_PORT = port
     Delivery.objects.update(next_at=timezone.now())
     assert (deliver(channel), deliver(channel), len(mails)) == (1, 0, 1)
@@ -160,7 +160,7 @@ def test_a_hanging_mail_server_is_given_up_and_retried(channel: Channel, query: 
         settings.EMAIL_HOST, settings.EMAIL_PORT = silent.getsockname()
         assert deliver(channel) == 1
     waiting = Delivery.objects.get()
-    assert waiting.sent_at is None and waiting.claimed_until is None and "timed out" in waiting.error
+    assert waiting.sent_at is None and waiting.claimed_until is None and waiting.error == "The mail server did not answer in time."
 
 
 def test_a_dripping_mail_server_does_not_delay_others(channel: Channel, query: Query, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -259,3 +259,30 @@ def test_a_mail_about_one_alert_shows_where_it_was(
     colours = {colour for _, colour in image.getcolors(1 << 16)}  # type: ignore[misc, union-attr]
     assert {tuple(bytes.fromhex(hexa[1:])) for hexa in (REGION, EVIDENCE, TRACKS[0])} <= colours
     assert image.getpixel((image.width // 20, image.height // 2))[:3] != tuple(bytes.fromhex(REGION[1:])), "west of the region"  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("reply", "words"),
+    [
+        ({"RCPT": "550 5.1.1 no such user"}, "The mail server refuses the recipient: 550 5.1.1 no such user"),
+        (
+            {"MAIL": "553 5.7.1 not your domain"},
+            "The mail server refuses the sender vedette@localhost, which an operator sets in VEDETTE_MAIL_FROM: 553 5.7.1 not your domain",
+        ),
+        ({"DATA": "554 5.6.0 spam"}, "The mail server refuses the message: 554 5.6.0 spam"),
+        ({"DATA": "421 closing"}, "The mail server refuses the message: 421 closing"),
+    ],
+)
+def test_a_refusal_of_the_mail_server_is_explained(refusals: dict[str, str], channel: Channel, reply: dict[str, str], words: str) -> None:
+    refusals.update(reply)
+    assert channel_test(channel=channel).error == words
+
+
+@pytest.fixture
+def refusals(settings: Any) -> Iterator[dict[str, str]]:
+    """The mail server's replies, by command; a command that is not in it succeeds."""
+    replies: dict[str, str] = {}
+    with mail_server(replies=replies) as (port, _):
+        settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+        settings.EMAIL_HOST, settings.EMAIL_PORT, settings.EMAIL_GIVEN = "127.0.0.1", port, True
+        yield replies

@@ -257,6 +257,7 @@ def test_redirects_are_not_followed(receiver: Receiver) -> None:
     receiver.statuses = [302]
     answer = post(url=receiver.url, secrets_in_use=[new_secret()], webhook_id="x", body="{}", now=NOW)
     assert answer.status == 302 and not answer.ok and len(receiver.got) == 1
+    assert answer.error.endswith("Messages do not follow: enter that address here.")
 
 
 def test_a_receiver_that_drips_is_cut_off(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -345,6 +346,17 @@ def test_failed_deliveries_are_sent_as_soon_as_the_receiver_is_back(query: Query
     Delivery.objects.update(next_at=timezone.now() + timedelta(hours=8))
     record(query, crossing(query, "in", "d", 11))
     assert (deliver(), Delivery.objects.filter(sent_at=None).count()) == (4, 0)
+
+
+def test_a_test_that_arrives_ends_the_failures_of_a_channel(query: Query, channel: Channel, receiver: Receiver) -> None:
+    receiver.statuses = [500] * 5
+    record(query, *(crossing(query, "in", entity, 10) for entity in "abcde"))
+    deliver()
+    assert Channel.objects.get().failures == 5
+    channel.refresh_from_db()
+    assert deliveries.channel_test(channel=channel).ok
+    assert Channel.objects.get().failures == 0
+    assert (deliver(), Delivery.objects.filter(sent_at=None).count()) == (5, 0)
 
 
 def test_a_rejected_message_keeps_its_retry_schedule(query: Query, channel: Channel, receiver: Receiver) -> None:

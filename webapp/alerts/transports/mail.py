@@ -11,7 +11,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from email.mime.image import MIMEImage
-from smtplib import SMTPException
+from smtplib import (
+    SMTPAuthenticationError,
+    SMTPException,
+    SMTPRecipientsRefused,
+    SMTPResponseException,
+    SMTPSenderRefused,
+    SMTPServerDisconnected,
+)
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -29,7 +36,7 @@ from webapp.accounts.models import User
 from webapp.alerts.links import acknowledging_link, alert_link, desk_link
 from webapp.alerts.models import Alert, Delivery
 from webapp.alerts.picture import picture_of
-from webapp.alerts.reasons import reason_of
+from webapp.alerts.reasons import LONGEST_REASON, reason_of
 from webapp.alerts.webhooks import Answer
 from webapp.queries.models import Severity
 from webapp.queries.sentences.kinds import kind_name
@@ -58,8 +65,40 @@ def send(delivery: Delivery, now: datetime) -> Answer:
             mail = _mail_of(delivery)
         mail.send()
     except (SMTPException, OSError) as error:
-        return Answer(None, reason_of(error))
+        return Answer(None, _reason_of(error))
     return Answer(SENT)
+
+
+def _reason_of(error: Exception) -> Message:
+    """A sentence that says what the mail server refuses, or that it cannot be reached."""
+    match error:
+        case SMTPRecipientsRefused():
+            return Message("The mail server refuses the recipient: {why}", why=_reply(*next(iter(error.recipients.values()))))
+        case SMTPSenderRefused():
+            return Message(
+                "The mail server refuses the sender {sender}, which an operator sets in VEDETTE_MAIL_FROM: {why}",
+                sender=error.sender,
+                why=_reply(error.smtp_code, error.smtp_error),
+            )
+        case SMTPAuthenticationError():
+            return Message("The mail server refuses the log-in of EMAIL_URL: {why}", why=_reply(error.smtp_code, error.smtp_error))
+        case SMTPResponseException():
+            return Message("The mail server refuses the message: {why}", why=_reply(error.smtp_code, error.smtp_error))
+        case TimeoutError() | SMTPServerDisconnected(__context__=TimeoutError()):
+            return Message("The mail server did not answer in time.")
+        case SMTPServerDisconnected():
+            return Message("The connection to the mail server ended before it accepted the message.")
+        case SMTPException():
+            return reason_of(error)
+        case OSError():
+            return Message("The mail server of EMAIL_URL cannot be reached: {why}", why=error.strerror or str(error))
+    return reason_of(error)
+
+
+def _reply(code: int, text: bytes | str) -> str:
+    """The server's reply: its code and its text on one line."""
+    words = text.decode(errors="replace") if isinstance(text, bytes) else text
+    return f"{code} {' '.join(words.split())}"[:LONGEST_REASON]
 
 
 @contextmanager

@@ -385,7 +385,6 @@ def test_lists_are_filtered(query: Query, people: SimpleNamespace, client_of: Ca
         "severity=low": 2,
         "severity=high": 0,
         "feed=yard": 2,
-        "feed=x": 0,
         f"query={query.pk}": 2,
         "kind=in": 2,
     }

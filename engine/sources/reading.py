@@ -42,6 +42,7 @@ DATED = (
     "%Y%m%d%H%M%S", "%Y%m%d%H%M", "%Y%m%d %H%M%S", "%Y%m%dT%H%M%S", "%Y-%m-%d", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%Y%m%d",
     "%m/%d/%Y %I:%M %p", "%m/%d/%y %I:%M:%S %p", "%m/%d/%y %I:%M %p", "%d/%m/%y %H:%M:%S", "%d/%m/%y %H:%M", "%m/%d/%y %H:%M:%S", "%m/%d/%y %H:%M",
     "%d.%m.%y %H:%M:%S", "%d.%m.%y %H:%M", "%Y-%m-%d %H:%M:%S,%f", "%d/%m/%Y %H:%M:%S.%f", "%d.%m.%Y %H:%M:%S.%f", "%Y-%m-%d %H:%M:%S %Z",
+    "%d/%m/%Y %I:%M:%S %p", "%d/%m/%Y %I:%M %p", "%d/%m/%y %I:%M:%S %p", "%d/%m/%y %I:%M %p", "%Y-%m-%d %I:%M:%S %p", "%Y-%m-%d %I:%M %p",
 )  # fmt: skip
 """Formats in which times are written, tried in this order."""
 _FORMAT = re.compile(r"[%A-Za-z0-9 :/.,\-+]{2,60}")

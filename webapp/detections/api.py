@@ -6,6 +6,7 @@ from typing import Annotated, Any, TypedDict
 
 from django.db.models import F, Q, QuerySet
 from django.http import Http404, HttpResponse, StreamingHttpResponse
+from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.exceptions import APIException, NotFound, ValidationError
@@ -28,7 +29,7 @@ from webapp.detections.selectors import DetectionRow, RemovedQuery, detection_li
 from webapp.feeds.models import Feed
 from webapp.feeds.recent import Track
 from webapp.feeds.selectors import feed_get
-from webapp.queries.selectors import behind, queries_visible
+from webapp.queries.selectors import behind, queries_visible, specification_then
 
 PAGE_SIZE, LARGEST_PAGE = 100, 1_000
 ORDERS = {"-start": ("-begun", "-key"), "start": ("begun", "key")}
@@ -98,6 +99,14 @@ class DetectionDetail(DetectionRow):
     query_name: str
     sentence: str | None
     tracks: list[Track]
+
+
+class AnswerFile(DetectionDetail):
+    """An answer with all that it rests on. `specification`: of the version that gave it, with
+    its stored regions as they were then."""
+
+    specification: dict[str, Any]
+    saved_at: str
 
 
 class AnswersBehind(TypedDict):
@@ -250,19 +259,37 @@ class DetectionView(APIView):
 
     @extend_schema(summary="One answer and the tracks around it", parameters=FILTERS[:1], responses={200: schema_of(DetectionDetail)})
     def get(self, request: Request, key: str) -> Response:
-        found = detection_find(user=person(request), key=bytes.fromhex(key), feed=request.query_params.get("feed"))
-        if found is None:
-            raise Http404
-        query = found.query
-        return Response(
-            {
-                **detection_row(found),
-                "feed": found.feed.name,
-                "query_name": query.name,
-                "sentence": behind(query, found.version)[0],
-                "tracks": tracks_around(feed=found.feed, detection=found),
-            }
-        )
+        return Response(_detail(found_for(request, key)))
+
+
+class EvidenceView(APIView):
+    """One answer with all that it rests on, as a file."""
+
+    throttle_action = "export"
+
+    @extend_schema(summary="The evidence of an answer as a file", parameters=FILTERS[:1], responses={200: schema_of(AnswerFile)})
+    def get(self, request: Request, key: str) -> Response:
+        found = found_for(request, key)
+        body = {**_detail(found), "specification": specification_then(found.query, found.version), "saved_at": timezone.now().isoformat()}
+        return Response(body, headers={"Content-Disposition": f'attachment; filename="evidence-{key[:8]}.json"'})
+
+
+def found_for(request: Request, key: str) -> Detection:
+    """The answer of this id, if the user may see it. Raises Http404."""
+    found = detection_find(user=person(request), key=bytes.fromhex(key), feed=request.query_params.get("feed"))
+    if found is None:
+        raise Http404
+    return found
+
+
+def _detail(found: Detection) -> dict[str, Any]:
+    return {
+        **detection_row(found),
+        "feed": found.feed.name,
+        "query_name": found.query.name,
+        "sentence": behind(found.query, found.version)[0],
+        "tracks": tracks_around(feed=found.feed, detection=found),
+    }
 
 
 class AnswersBehindView(APIView):
@@ -272,10 +299,7 @@ class AnswersBehindView(APIView):
         summary="The answers of other queries from which an answer was derived", parameters=FILTERS[:1], responses={200: schema_of(AnswersBehind)}
     )
     def get(self, request: Request, key: str) -> Response:
-        found = detection_find(user=person(request), key=bytes.fromhex(key), feed=request.query_params.get("feed"))
-        if found is None:
-            raise Http404
-        return Response({"answers": answers_behind(user=person(request), detection=found)})
+        return Response({"answers": answers_behind(user=person(request), detection=found_for(request, key))})
 
 
 class ExportView(APIView):

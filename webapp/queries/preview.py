@@ -56,6 +56,7 @@ def run(request: dict[str, Any], data: bytes = b"") -> dict[str, Any]:
     import pyarrow.compute as pc
 
     from engine.derive import sources_of
+    from engine.families import family_of
     from engine.model.feed import Feed
     from engine.operator import QueryStopped, RegisteredQuery
     from engine.runtime.derived import GraphEvaluator
@@ -69,7 +70,7 @@ def run(request: dict[str, Any], data: bytes = b"") -> dict[str, Any]:
     log = EventLog(request["log_root"], feed.name)
     newest = log.end[1]
     if newest is None:
-        return {"from": None, "to": None, "rows": 0, "truncated": False, "total": 0, "answers": []}
+        return {"from": None, "to": None, "rows": 0, "truncated": False, "total": 0, "answers": [], "lacks_places": False}
     from_t, to_t = Period(**request["period"]).ends(newest)
     read, truncated = _rows_to_read(log, from_t, to_t, feed.lateness)
     names = {key: one["name"] for key, one in request["above"].items()}
@@ -79,10 +80,11 @@ def run(request: dict[str, Any], data: bytes = b"") -> dict[str, Any]:
     if read.start > 0:
         evaluator.skip_to(read.start - 1)
     facts: dict[bytes, Fact] = {}
-    rows, oldest = 0, to_t
+    rows, places, oldest = 0, 0, to_t
     try:
-        for changes, count, least in _outcomes(evaluator, _tables(log, read, from_t, to_t, STEP_ROWS), to_t):
+        for changes, count, placed, least in _outcomes(evaluator, _tables(log, read, from_t, to_t, STEP_ROWS), to_t):
             rows += count
+            places += placed
             oldest = min(oldest, least)
             changes = changes.filter(pc.equal(changes.column("query"), "0"))
             if changes.num_rows > MOST_ANSWERS:
@@ -94,7 +96,16 @@ def run(request: dict[str, Any], data: bytes = b"") -> dict[str, Any]:
         return {"stopped": stop.reason}
     asserted = sorted((fact for fact in facts.values() if fact.weight), key=lambda fact: (fact.start, fact.key))
     answers = [{**json.loads(answer_text(fact, backfill=True, detected_at=0)), "query": None} for fact in asserted[-ANSWERS:]]
-    return {"from": oldest if rows else from_t, "to": to_t, "rows": rows, "truncated": truncated, "total": len(asserted), "answers": answers}
+    asked = queries[0].specification
+    return {
+        "from": oldest if rows else from_t,
+        "to": to_t,
+        "rows": rows,
+        "truncated": truncated,
+        "total": len(asserted),
+        "answers": answers,
+        "lacks_places": rows > 0 and places == 0 and family_of(asked).uses_places(asked),
+    }
 
 
 def _rows_to_read(log: Any, from_t: int, to_t: int, lateness: int) -> tuple[range, bool]:
@@ -122,11 +133,12 @@ def _tables(log: Any, read: range, from_t: int, to_t: int, step: int) -> Iterato
             yield table.filter(_inside(table, from_t, to_t))
 
 
-def _outcomes(evaluator: Any, tables: Iterator[Any], to_t: int) -> Iterator[tuple[Any, int, int]]:
-    """(changes, rows, least t) of each table, then those of the period's end."""
+def _outcomes(evaluator: Any, tables: Iterator[Any], to_t: int) -> Iterator[tuple[Any, int, int, int]]:
+    """(changes, rows, rows with a place, least t) of each table, then those of the period's end."""
     import pyarrow.compute as pc
 
     for table in tables:
         if table.num_rows:
-            yield evaluator.process(table).changes, table.num_rows, pc.min(table.column("t")).as_py()
-    yield evaluator.finish(to_t).changes, 0, to_t
+            placed = table.num_rows - table.column("x").null_count
+            yield evaluator.process(table).changes, table.num_rows, placed, pc.min(table.column("t")).as_py()
+    yield evaluator.finish(to_t).changes, 0, 0, to_t

@@ -107,6 +107,13 @@ def behind(query: Query, version: int) -> tuple[str | None, list[Any]]:
     return sentence_of(document, feed=query.feed.engine_feed()), list(shapes(ready))
 
 
+def specification_then(query: Query, version: int) -> dict[str, Any]:
+    """The specification of a version, with its regions as they were."""
+    row = query.versions.filter(version=version).first()
+    found: dict[str, Any] = query.specification if row is None else row.specification
+    return found
+
+
 def is_unchanged(query: Query, version: QueryVersion) -> bool:
     """Whether a version, perhaps an older one, equals the present specification with the present
     regions."""

@@ -17,12 +17,13 @@ class PreviewedAnswer(AnswerFields):
 
 class Preview(TimeRangeRead):
     """The answers of a preview: the newest of `total`. `truncated`: the period has more rows than a
-    preview reads."""
+    preview reads. `lacks_places`: the query asks for places, and no row of the period has one."""
 
     rows: int
     truncated: bool
     total: int
     answers: list[PreviewedAnswer]
+    lacks_places: bool
     seconds: float
 
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from engine.sources.guessing.names import CLOCK, DAY, WHEN, WHO, named_column, plain
 from engine.sources.guessing.values import TRIED_ROWS, is_text
 from engine.sources.numbers import numbers_of
-from engine.sources.reading import DATED, ISO, Reading, joined_times, times_of
+from engine.sources.reading import DATED, ISO, TICKS, Reading, joined_times, times_of
 
 EPOCH_BOUNDS = (("epoch_s", 1e8, 1e10), ("epoch_ms", 1e11, 1e13), ("epoch_us", 1e14, 1e16), ("epoch_ns", 1e17, 1e19))
 """Numbers between 1973 and 2286 in each unit."""
@@ -55,7 +55,8 @@ def with_time(columns: Mapping[str, pa.Array], reading: Reading, *, fixed: bool)
     best: tuple[float, str, str] = (0.0, "", ISO)
     for column in tried[:20]:
         form, share = format_of(columns[column], reading)
-        if share > best[0] + 0.2:
+        # Small whole numbers, such as speeds, are no ticks where a column is named like a time.
+        if share > best[0] + 0.2 and not (form == TICKS and named and column not in named):
             best = (share, column, form)
     # A column named like a time in an unknown form has its faults shown.
     column = best[1] or next(iter(named), "")
@@ -106,7 +107,7 @@ def _of_numbers(values: npt.NDArray[np.float64], head: pa.Array, reading: Readin
     for form, low, high in EPOCH_BOUNDS:
         if low <= middle < high:
             return form, 1.0
-    return "ticks", 0.6 if np.all(values == np.floor(values)) else 0.0
+    return TICKS, 0.6 if np.all(values == np.floor(values)) else 0.0
 
 
 def _looks_like_a_day(number: float, digits: int) -> bool:

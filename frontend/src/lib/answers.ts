@@ -44,6 +44,7 @@ export const preview = record({
   seconds: otherwise(number, 0),
   total: number,
   answers: list(previewed),
+  lacks_places: otherwise(boolean, false),
 });
 
 const upstream = record({

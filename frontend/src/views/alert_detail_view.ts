@@ -29,6 +29,7 @@ import { evidenceList } from "./evidence_list_view";
 import { measure } from "./interval_words";
 import { attachMenu } from "./menu_view";
 import { openMute } from "./mutes_view";
+import { evidenceFile } from "./evidence_file";
 import { fail } from "./shell_view";
 
 /** Loaded when an alert is opened: the map is most of what the page would load. */
@@ -464,6 +465,7 @@ export class AlertDetailView {
       alert.detection === null
         ? null
         : linkButton(t("Show on the live view"), address("/", { feed: alert.feed, detection: alert.detection }), "map"),
+      evidenceFile(alert.feed, alert.detection),
     );
   }
 }

@@ -14,6 +14,7 @@ import { familyOf } from "../lib/families";
 import { kindName, SEVERITY_NAMES, STATE_NAMES, versionWords } from "../lib/words";
 import { answersBehind } from "./answers_behind_view";
 import { evidenceList } from "./evidence_list_view";
+import { evidenceFile } from "./evidence_file";
 import { headline, measure, revisionText } from "./interval_words";
 import type { GoneQuery } from "./live/model";
 import { fail, toast } from "./shell_view";
@@ -220,6 +221,7 @@ export class DrawerView {
         ? button(t("Acknowledge"), { icon: "check", kind: "button-primary", onClick: act("acknowledge") })
         : null,
       alert !== null && alert.state !== "resolved" ? button(t("Resolve"), { icon: "check-check", onClick: act("resolve") }) : null,
+      evidenceFile(this.feed.name, interval.detections[0]),
       button(t("Show it"), { icon: "locate-fixed", onClick: () => this.handlers.onZoom(interval) }),
       alert !== null ? linkButton(t("Open alert"), `/alerts/${alert.id}`, undefined, "button-quiet") : null,
     );

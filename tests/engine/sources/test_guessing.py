@@ -357,6 +357,13 @@ def test_a_text_without_four_digits_is_not_guessed_as_a_time() -> None:
         assert times_of(texts, Reading(Layout(FileFormat.CSV), time_format=form))[1].all(), form
 
 
+@pytest.mark.parametrize(("when", "form", "faults"), [("16/11/2026 07:01:{:02} PM", "%d/%m/%Y %I:%M:%S %p", 0), ("day 3, {:02} past", ISO, 30)])
+def test_a_speed_is_not_taken_for_the_time_beside_a_column_named_when(tmp_path: Path, when: str, form: str, faults: int) -> None:
+    text = "plate,when,lat,lon,speed\n" + "".join(f"M-{n % 3},{when.format(n)},48.1,11.6,{40 * (n % 2)}\n" for n in range(30))
+    found = inspect(written(tmp_path / "gps.csv", text), "gps.csv", {})
+    assert (found["reading"]["time"], found["reading"]["time_format"], found["fault_count"]) == (["when"], form, faults)
+
+
 def test_coordinates_are_not_guessed_as_times(tmp_path: Path) -> None:
     path = written(tmp_path / "a.csv", "id,time,lon,lat\n" + "a,never,1,2\n" * 5)
     found, rows = looked(path)

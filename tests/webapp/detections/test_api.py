@@ -154,6 +154,21 @@ def test_one_answer_comes_with_its_sentence_and_tracks(
     assert client_of(people.viewer).get(f"/api/v1/detections/{key}/?feed=yard").json()["sentence"] == shown["sentence"]
 
 
+def test_the_evidence_of_an_answer_is_a_file_with_the_query_as_it_was(
+    stored: Query, people: SimpleNamespace, received: Callable[..., None], client_of: Callable[..., APIClient]
+) -> None:
+    received(stored.feed, [{"entity": "a", "t": t, "x": float(t), "y": 0.0} for t in (5, 10, 25)])
+    before = stored.versions.get(version=1).specification
+    address = f"/api/v1/detections/{bytes(Detection.objects.get(start=10).key).hex()}"
+    query_edit(query=stored, user=people.owner, specification={"family": "border", "version": 1, "region": {"center": [5, 5], "radius": 2}})
+    file = client_of(people.viewer).get(f"{address}/evidence?feed=yard")
+    assert file["Content-Disposition"].startswith("attachment; filename=")
+    found = file.json()
+    assert found.pop("specification") == before and found.pop("saved_at")
+    assert found == client_of(people.viewer).get(f"{address}/?feed=yard").json()
+    assert client_of(people.stranger).get(f"{address}/evidence?feed=yard").status_code == 404
+
+
 def test_queries_can_be_left_out(stored: Query, people: SimpleNamespace, client_of: Callable[..., APIClient]) -> None:
     other = query_register(owner=people.owner, feed=stored.feed, name="other", specification=stored.specification)
     put(other, "z", 12, 13)

@@ -136,7 +136,6 @@ def test_regions_are_found_by_tag_name_and_box(people: SimpleNamespace, region: 
         ("bbox=9,9,30,30", 1),
         ("bbox=11,11,30,30", 0),
         ("feed=yard", 1),
-        ("feed=other", 0),
     ):
         assert len(client.get(f"/api/v1/regions/?{asked}").json()["results"]) == count, asked
     assert client.get("/api/v1/regions/?bbox=1,2,3").status_code == 400

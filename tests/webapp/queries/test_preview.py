@@ -186,6 +186,15 @@ def test_an_empty_log_gives_an_empty_preview(people: SimpleNamespace, feed: Any,
     assert ask(client_of(people.owner)).json()["answers"] == []
 
 
+@pytest.mark.parametrize(("x", "lacks_places"), [(None, True), (50.0, False)])
+def test_a_preview_without_answers_reports_that_no_row_has_a_place(
+    people: SimpleNamespace, feed: Any, received: Callable[..., None], client_of: Callable[..., APIClient], x: float | None, lacks_places: bool
+) -> None:
+    received(feed, [{"entity": "a", "t": t, "x": x, "y": x} for t in (1000, 2000)])
+    found = ask(client_of(people.viewer)).json()
+    assert (found["total"], found["lacks_places"]) == (0, lacks_places)
+
+
 def test_faults_are_reported_before_anything_runs(people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
     answer = ask(client_of(people.owner), specification={"family": "bordr"})
     assert answer.status_code == 400 and answer.json()["faults"][0]["pointer"] == "/specification/family"

@@ -245,7 +245,6 @@ def test_lists_are_filtered(people: SimpleNamespace, query: Query, client_of: Ca
     client = client_of(people.owner)
     for asked, count in (
         ("feed=yard", 1),
-        ("feed=x", 0),
         ("family=border", 1),
         ("family=motion", 0),
         ("enabled=false", 0),

@@ -2,7 +2,7 @@
 
 import { reason, type Fault } from "../../lib/api";
 import { checked } from "../../lib/answers";
-import { h, replace } from "../../lib/dom";
+import { h, icon, replace } from "../../lib/dom";
 import { t } from "../../lib/texts";
 import { formatNumber } from "../../lib/time";
 
@@ -11,11 +11,14 @@ export type Verdict = Pick<ReturnType<typeof checked>, "faults" | "sentence" | "
 
 export class VerdictView {
   readonly element = h("div", { class: "sentence", role: "status", "aria-live": "polite" });
+  /** What is remarkable about the query that is shown, if it is one thing. */
+  onlyNotice: string | null = null;
 
   /**
    * The result for an earlier document is out of date, even while the check of this one takes long.
    */
   checking(): void {
+    this.onlyNotice = null;
     replace(this.element, h("span", { class: "muted" }, t("Checking…")));
   }
 
@@ -29,23 +32,9 @@ export class VerdictView {
    */
   show({ faults, sentence, notices, placement }: Verdict, unclaimed: readonly Fault[] | null): void {
     if (sentence !== null && faults.length === 0) {
-      const noticeList =
-        notices.length > 0
-          ? h(
-              "details",
-              { class: "notices" },
-              h(
-                "summary",
-                { class: "small muted" },
-                notices.length === 1
-                  ? t("1 notice about what is written")
-                  : t("{count} notices about what is written", { count: formatNumber(notices.length) }),
-              ),
-              h("ul", { class: "small" }, ...notices.map((notice) => h("li", {}, notice))),
-            )
-          : null;
+      this.onlyNotice = notices.length === 1 ? notices[0]! : null;
       const spread = placement === null ? null : h("p", { class: "small muted placement" }, placement);
-      replace(this.element, h("p", { class: "sentence-text" }, sentence), noticeList, spread);
+      replace(this.element, h("p", { class: "sentence-text" }, sentence), noticesAbout(notices), spread);
     } else {
       const shown = unclaimed ?? faults;
       const title =
@@ -61,4 +50,16 @@ export class VerdictView {
       );
     }
   }
+}
+
+/** One is shown at once, because it may be that the query has no answers; of several their number. */
+function noticesAbout(notices: readonly string[]): HTMLElement | null {
+  if (notices.length === 0) return null;
+  if (notices.length === 1) return h("p", { class: "notice notice-high" }, icon("triangle-alert"), h("span", {}, notices[0]));
+  return h(
+    "details",
+    { class: "notices" },
+    h("summary", { class: "small muted" }, t("{count} notices about what is written", { count: formatNumber(notices.length) })),
+    h("ul", { class: "small" }, ...notices.map((notice) => h("li", {}, notice))),
+  );
 }

@@ -63,7 +63,17 @@ OWN_TRANSACTIONS = frozenset({"api-channel-test", "api-connectors-trial", "api-d
 separate one. Sent rows have to be stored before they are in the log, and on shared storage a log's
 end is locked as briefly as possible."""
 READS_RECORDED = frozenset(
-    {"api-detections-export", "api-alert-export", "api-regions-export", "api-dead-letters-csv", "api-feed-registry-csv", "api-audit-export"}
+    {
+        "api-detections-export",
+        "api-alert-export",
+        "api-regions-export",
+        "api-dead-letters-csv",
+        "api-feed-rows",
+        "api-feed-rows-csv",
+        "api-detection-evidence",
+        "api-feed-registry-csv",
+        "api-audit-export",
+    }
 )
 """Large downloads are recorded too."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Annotated, Any, TypedDict, cast
 
@@ -31,7 +32,7 @@ from webapp.config.related import BoundedListField
 from webapp.config.tables import DOWNLOAD_ROWS, csv_download
 from webapp.config.wording import TranslatedField
 from webapp.detections.removal import FeedContents, feed_delete, feed_holdings
-from webapp.feeds import corrections, history, recent, services
+from webapp.feeds import corrections, history, recent, rows_file, services
 from webapp.feeds.documents import read_schema
 from webapp.feeds.filters import DeadLetterFilter
 from webapp.feeds.models import NO_CONTROLS, DeadLetter, Feed
@@ -191,6 +192,8 @@ def parameter(name: str, kind: Any = OpenApiTypes.STR, **options: Any) -> OpenAp
 
 
 REFUSED_ROWS = [parameter("reason"), parameter("source")]
+PERIOD = [parameter(name, OpenApiTypes.INT64, description="In the feed's unit; the period is closed.") for name in ("from", "to")]
+PARQUET = "application/vnd.apache.parquet"
 
 
 class FeedView(OwnedView):
@@ -296,6 +299,23 @@ class FeedView(OwnedView):
             raise ValidationError({"from": Message("Give from and to, from before to.")})
         movements = history.movements(feed, from_t, to_t, whole_between(parameters.get("step"), "step", 1, LARGEST_TIME, usual=1))
         return HttpResponse(movements.to_bytes(), content_type="application/octet-stream")
+
+    @extend_schema(summary="Rows as a Parquet file", parameters=PERIOD, responses={(200, PARQUET): OpenApiTypes.BINARY})
+    def rows_parquet(self, request: Request, name: str) -> HttpResponse:
+        return self._rows_file(rows_file.rows_parquet, PARQUET, "parquet")
+
+    @extend_schema(summary="Rows as a CSV file", parameters=PERIOD, responses={(200, "text/csv"): OpenApiTypes.STR})
+    def rows_csv(self, request: Request, name: str) -> HttpResponse:
+        return self._rows_file(rows_file.rows_csv, "text/csv; charset=utf-8", "csv")
+
+    def _rows_file(self, made: Callable[..., tuple[bytes, bool]], media: str, ending: str) -> HttpResponse:
+        feed, parameters = self.get_object(), self.request.query_params
+        from_t, to_t = whole(parameters.get("from"), "from"), whole(parameters.get("to"), "to")
+        if from_t is not None and to_t is not None and from_t > to_t:
+            raise ValidationError({"to": Message("Give from and to, from before to.")})
+        content, is_cut = made(feed, from_t, to_t)
+        name = f"{feed.name}-first-{rows_file.MOST_ROWS}.{ending}" if is_cut else f"{feed.name}.{ending}"
+        return HttpResponse(content, content_type=media, headers={"Content-Disposition": f'attachment; filename="{name}"'})
 
     @extend_schema(
         summary="Ids of recently seen entities",

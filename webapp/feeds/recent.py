@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from engine.model.clock import in_time
 from engine.model.columns import CLOCK
 from engine.model.events import HEARTBEAT
+from engine.model.feed import Feed as EngineFeed
 from engine.sources.eventlog import EventLog
 from webapp.config.openapi import Length
 from webapp.feeds.logs import event_log
@@ -67,12 +68,12 @@ def newest_rows(feed: Feed, count: int, columns: Sequence[str]) -> pa.Table:
     return accepted(feed, rows)
 
 
-def accepted(feed: Feed, rows: pa.Table) -> pa.Table:
+def accepted(feed: Feed | EngineFeed, rows: pa.Table) -> pa.Table:
     """`rows` without heartbeats and without late ones."""
     return rows.filter(acceptance(feed, rows))
 
 
-def acceptance(feed: Feed, rows: pa.Table) -> pa.ChunkedArray:
+def acceptance(feed: Feed | EngineFeed, rows: pa.Table) -> pa.ChunkedArray:
     """For each row whether it is neither a heartbeat nor late."""
     keep = pc.not_equal(rows.column("event"), HEARTBEAT)
     return pc.and_(keep, in_time(rows, feed.lateness))

@@ -19,6 +19,8 @@ urlpatterns = [
     path(f"{NAME}/positions", FeedView.as_view({"get": "positions"}), name="api-feed-positions"),
     path(f"{NAME}/tracks", FeedView.as_view({"get": "tracks"}), name="api-feed-tracks"),
     path(f"{NAME}/movements", FeedView.as_view({"get": "movements"}), name="api-feed-movements"),
+    path(f"{NAME}/rows.parquet", FeedView.as_view({"get": "rows_parquet"}, throttle_action="export"), name="api-feed-rows"),
+    path(f"{NAME}/rows.csv", FeedView.as_view({"get": "rows_csv"}, throttle_action="export"), name="api-feed-rows-csv"),
     path(f"{NAME}/entities", FeedView.as_view({"get": "entities"}), name="api-feed-entities"),
     path(f"{NAME}/entity", FeedView.as_view({"get": "entity"}), name="api-feed-entity"),
     path(f"{NAME}/measures", FeedView.as_view({"get": "measures"}), name="api-feed-measures"),

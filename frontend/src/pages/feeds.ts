@@ -14,6 +14,7 @@ import { openConnectors } from "../views/connectors/list_view";
 import { openFeedSettings } from "../views/feed_form_view";
 import { fail, openShell, pageFrame, toast } from "../views/shell_view";
 import { OutdatedView } from "../views/outdated_view";
+import { rowsFileButton } from "../views/rows_file_view";
 import { warningNotice } from "../views/warning_view";
 import { samplesView } from "../views/wizard/samples_view";
 import { formatCompact, t } from "../lib/texts";
@@ -337,6 +338,7 @@ function feedCard(first: FeedStatus): FeedCard {
       state,
       chooser,
       letters,
+      rowsFileButton(first, shell.me.time_zone),
       addFile,
       connectors,
       settings,

@@ -61,7 +61,7 @@ def test_reads_and_checks_are_not_recorded(people: SimpleNamespace, query: Any, 
     assert Entry.objects.count() == before
 
 
-@pytest.mark.parametrize("address", ["detections/export?feed=yard", "feeds/yard/registry.csv", "alerts/export"])
+@pytest.mark.parametrize("address", ["detections/export?feed=yard", "feeds/yard/registry.csv", "feeds/yard/rows.csv", "alerts/export"])
 def test_exports_are_recorded(address: str, people: SimpleNamespace, feed: Any, client_of: Clients) -> None:
     assert client_of(people.viewer).get(f"/api/v1/{address}").status_code == 200
     assert last(actor=people.viewer.pk).request == f"GET /api/v1/{address.split('?')[0]}"

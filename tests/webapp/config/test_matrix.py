@@ -134,6 +134,8 @@ OWNED = {
     "api-upload-inspection": ["POST"],
     "api-upload-load": ["POST", "PATCH"],
     "api-dead-letters-csv": ["GET"],
+    "api-feed-rows": ["GET"],
+    "api-feed-rows-csv": ["GET"],
     "api-region": ["GET", "PATCH", "DELETE"],
     "api-query": ["GET", "PATCH", "DELETE"],
     "api-query-versions": ["GET"],
@@ -144,6 +146,7 @@ OWNED = {
     "api-query-progress": ["GET"],
     "api-detection": ["GET"],
     "api-detection-answers": ["GET"],
+    "api-detection-evidence": ["GET"],
     "api-alert": ["GET"],
     "api-alert-acknowledge": ["POST"],
     "api-alert-assign": ["POST"],
@@ -183,7 +186,7 @@ def named_addresses() -> Iterator[str]:
 
 
 def address_of(name: str, things: dict[str, Any]) -> str:
-    if name in ("api-detection", "api-detection-answers"):
+    if name in ("api-detection", "api-detection-answers", "api-detection-evidence"):
         return reverse(name, args=[(b"k" * 16).hex()])
     if name == "api-base-map-tile":
         return reverse(name, args=[0, 0, 0, 0])

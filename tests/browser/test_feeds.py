@@ -7,7 +7,6 @@ import re
 import sys
 import threading
 import time
-from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
@@ -399,33 +398,6 @@ def test_dead_letters_are_mended_by_a_rule_and_by_hand(site: Site) -> None:
     page.get_by_text("1 sent.").wait_for()
     rows = newest_rows(feed, 100, ["entity", "x"]).to_pylist()
     assert {row["entity"]: row["x"] for row in rows} == {"north": 1.5, "south": 7.0}
-    assert site.faults == []
-
-
-def test_rows_of_a_period_are_a_file(site: Site) -> None:
-    from io import BytesIO
-
-    import pyarrow.parquet as pq
-
-    from webapp.feeds.recent import newest_rows
-
-    site.world.append(60)
-    times = newest_rows(site.world.feed, 1_000, ["t"]).column("t").to_pylist()
-    site.log_in()
-    page = site.page
-    page.goto(f"{site.address}/feeds/")
-    page.get_by_role("button", name="Rows as a file").click()
-    dialog = page.get_by_role("dialog", name="Rows as a file")
-    picture(page, "rows-file")
-    with page.expect_download() as whole:
-        dialog.get_by_role("button", name="Parquet").click()
-    assert whole.value.suggested_filename == "yard.parquet"
-    assert pq.read_table(BytesIO(whole.value.path().read_bytes())).column("t").to_pylist() == times
-    begin = datetime.fromtimestamp(times[len(times) // 2] // 1000, UTC)
-    dialog.get_by_label("From").fill(begin.strftime("%Y-%m-%dT%H:%M:%S"))
-    with page.expect_download() as part:
-        dialog.get_by_role("button", name="CSV").click()
-    assert len(part.value.path().read_text().splitlines()) == 1 + sum(t >= begin.timestamp() * 1000 for t in times)
     assert site.faults == []
 
 

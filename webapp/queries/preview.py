@@ -40,7 +40,9 @@ def preview(*, log_root: str, feed: dict[str, Any], specification: Any, period: 
         __name__,
         request,
         seconds=SECONDS,
-        too_long=Message("The preview took more than {seconds} seconds: choose a shorter period.", seconds=f"{SECONDS:g}"),
+        too_long=Message(
+            "The preview took more than {seconds} seconds: choose a shorter period or, for rules, a longer step.", seconds=f"{SECONDS:g}"
+        ),
         broke_off=Message("The preview needed too much memory or failed: choose a shorter period."),
     )
     if "stopped" in answer:

@@ -59,7 +59,7 @@ def sandbox(
         __name__,
         request,
         seconds=SECONDS,
-        too_long=Message("The rules took more than {seconds} seconds: choose a shorter period.", seconds=f"{SECONDS:g}"),
+        too_long=Message("The rules took more than {seconds} seconds: choose a shorter period, or a longer step.", seconds=f"{SECONDS:g}"),
         broke_off=Message("The rules needed too much memory or failed: choose a shorter period."),
         failures=FAILURES,
     )

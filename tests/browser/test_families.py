@@ -83,6 +83,7 @@ def _occupancy_by_mouse(site: Site) -> None:
     assert page.locator(".count-line svg").get_attribute("aria-label") is not None
     _a_past_period(page)
     # Where the map ends above the region, nothing of the line is cut off.
+    page.locator(".count-label").wait_for()
     label, canvas = (page.locator(one).bounding_box() for one in (".count-label", ".map-canvas"))
     assert label is not None and canvas is not None
     page.mouse.move(canvas["x"] + 80, canvas["y"] + canvas["height"] - 30)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -159,6 +160,20 @@ def test_a_fresh_database_is_empty_even_if_the_name_existed(owner_url: str) -> N
     query(url, "CREATE TABLE old (n int)")
     assert fresh_database(owner_url, 'odd "name"') == url
     assert query(url, "SELECT count(*) FROM pg_tables WHERE tablename = 'old'") == [(0,)]
+
+
+def test_a_database_is_replaced_as_soon_as_a_session_of_the_server_leaves_it(folder: Path) -> None:
+    """Such as autovacuum: only a superuser may end it."""
+    server = EmbeddedPostgres(folder)
+    with server.running():
+        url = fresh_database(server.owner_url, "restored")
+        query(url, "CREATE TABLE old (n int)")
+        session = psycopg2.connect(with_database(server.url_of(SUPERUSER), "restored"))
+        leave = threading.Timer(1.0, session.close)
+        leave.start()
+        assert fresh_database(server.owner_url, "restored") == url
+        leave.join()
+        assert query(url, "SELECT count(*) FROM pg_tables WHERE tablename = 'old'") == [(0,)]
 
 
 def test_only_the_database_of_the_url_is_replaced() -> None:

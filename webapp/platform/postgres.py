@@ -25,6 +25,7 @@ from webapp.platform.embedded import EmbeddedServer, EmbeddedServerError
 from webapp.platform.folders import PortReservation, kept_secret, package_folder
 from webapp.platform.processes import Process, tied_to_parent
 
+DROP_S = 30.0
 SUPERUSER = "vedette"
 """The superuser; used only here, to create the other roles and the database."""
 OWNER, APPLICATION, READER = "vedette_owner", "vedette_app", "vedette_read"
@@ -235,11 +236,26 @@ def fresh_database(url: str, name: str) -> str:
     connection = _connect(url, "postgres")
     try:
         with connection.cursor() as cursor:
-            cursor.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+            _drop(cursor, name)
             cursor.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
     finally:
         connection.close()
     return with_database(url, name)
+
+
+def _drop(cursor: "psycopg2.extensions.cursor", name: str) -> None:
+    """Ends the sessions of our roles. PostgreSQL's own, such as autovacuum, only a superuser may
+    end: they are waited for."""
+    drop = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name))
+    give_up = time.monotonic() + DROP_S
+    while True:
+        try:
+            cursor.execute(drop)
+            return
+        except psycopg2.errors.InsufficientPrivilege:
+            if time.monotonic() > give_up:
+                raise
+        time.sleep(0.1)
 
 
 def program(name: str) -> str:

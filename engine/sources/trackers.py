@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from engine.model.messages import Message
-from engine.sources.formats import SHOWN, InvalidLine, as_text
+from engine.sources.formats import SHOWN, InvalidLine, excerpt
 from engine.sources.live import RECEIVED, Record
 
 READING = {"entity": ["id"], "time": ["time"], "time_format": "epoch_ms", "x": "lon", "y": "lat"}
@@ -68,12 +68,12 @@ def _osmand(query: Mapping[str, str], now: int) -> Record | InvalidLine:
 
 def _json(document: Any, now: int) -> Record | InvalidLine:
     if not isinstance(document, Mapping):
-        return InvalidLine(0, Message("a report is a JSON object"), as_text(document))
+        return InvalidLine(0, Message("a report is a JSON object"), excerpt(document))
     if isinstance(document.get("position"), Mapping):
         return _forwarded(document["position"], document.get("device"), now)
     if isinstance(document.get("location"), Mapping):
         return _client(document, document["location"], now)
-    return InvalidLine(0, Message("a report has a position (Traccar's forwarding) or a location (Traccar Client)"), as_text(document))
+    return InvalidLine(0, Message("a report has a position (Traccar's forwarding) or a location (Traccar Client)"), excerpt(document))
 
 
 def _forwarded(position: Mapping[str, Any], device: Any, now: int) -> Record | InvalidLine:
@@ -82,7 +82,7 @@ def _forwarded(position: Mapping[str, Any], device: Any, now: int) -> Record | I
     device = device if isinstance(device, Mapping) else {}
     attributes = position["attributes"] if isinstance(position.get("attributes"), Mapping) else {}
     if position.get("valid") is False:
-        return InvalidLine(0, Message("the tracker had no fix: the position is not valid"), as_text(position))
+        return InvalidLine(0, Message("the tracker had no fix: the position is not valid"), excerpt(position))
     return _record(
         {
             "id": device.get("uniqueId") or position.get("deviceId"),
@@ -125,10 +125,10 @@ def _client(document: Mapping[str, Any], location: Mapping[str, Any], now: int) 
 
 def _record(location: Mapping[str, Any], now: int) -> Record | InvalidLine:
     if location["id"] in (None, ""):
-        return InvalidLine(0, Message("the report does not say whose it is: its id is missing"), as_text(location))
+        return InvalidLine(0, Message("the report does not say whose it is: its id is missing"), excerpt(location))
     time = now if location["time"] in (None, "") else _milliseconds(location["time"])
     if time is None:
-        return InvalidLine(0, Message("its time is neither seconds, nor milliseconds, nor as in 2026-01-02T03:04:05Z"), as_text(location))
+        return InvalidLine(0, Message("its time is neither seconds, nor milliseconds, nor as in 2026-01-02T03:04:05Z"), excerpt(location))
     return {**dict.fromkeys(COLUMNS), **location, "time": time, RECEIVED: now}
 
 

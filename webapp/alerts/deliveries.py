@@ -168,7 +168,7 @@ def _due(now: datetime) -> QuerySet[Delivery]:
 
 
 def _ready(now: datetime) -> Q:
-    """What the row of a due message alone shows: not sent, not given up, and claimed by nobody."""
+    """What the row of a due message alone shows: not sent, not given up, not claimed."""
     free = Q(claimed_until=None) | Q(claimed_until__lte=now)
     return free & Q(sent_at=None, failed_at=None, next_at__lte=now)
 

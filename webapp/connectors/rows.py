@@ -14,7 +14,7 @@ from engine.model.feed import Crs, TimeUnit
 from engine.model.feed import Feed as EngineFeed
 from engine.model.messages import Message
 from engine.sources.files import CheckedChunk, Columns, UnreadableFile, malformed
-from engine.sources.formats import InvalidLine, as_text, column_from, flattened
+from engine.sources.formats import InvalidLine, column_from, excerpt, flattened
 from engine.sources.jsonlines import piece_of_objects
 from engine.sources.live import Record, SourceKind
 from engine.sources.reading import PLANE, UTM, Reading, read_rows, reading_of
@@ -84,7 +84,7 @@ def rows_of(records: Sequence[Record | InvalidLine], reading: Reading | None, fe
         return _together(records, reading, feed)
     except (ValueError, TypeError, OverflowError, RecursionError, pa.ArrowException, UnreadableFile) as error:
         if len(records) == 1:
-            text = "" if isinstance(records[0], InvalidLine) else as_text(records[0])
+            text = "" if isinstance(records[0], InvalidLine) else excerpt(records[0])
             letter = malformed(Message("the record cannot be read: {error}", error=str(error)[:470]), text)
             return CheckedChunk(row_schema(feed).empty_table(), 1, lambda: [letter])
         half = len(records) // 2

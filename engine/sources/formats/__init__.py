@@ -24,15 +24,15 @@ from engine.sources.formats.chunks import (
     FileFormat,
     InvalidLine,
     Layout,
-    as_text,
     chunks_of,
     column_from,
+    excerpt,
     flattened,
     table_of,
 )  # fmt: skip
 
 __all__ = [
-    "CHUNK_ROWS", "HEAD_BYTES", "SHOWN", "Chunk", "FileFormat", "InvalidLine", "Layout", "as_text", "chunks_of", "column_from", "flattened",
+    "CHUNK_ROWS", "HEAD_BYTES", "SHOWN", "Chunk", "FileFormat", "InvalidLine", "Layout", "chunks_of", "column_from", "excerpt", "flattened",
     "head_of", "kind_of", "open_bytes", "read_chunks", "table_of",
 ]  # fmt: skip
 

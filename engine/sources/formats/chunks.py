@@ -58,7 +58,7 @@ class InvalidLine:
     text: str
 
 
-def as_text(document: Any) -> str:
+def excerpt(document: Any) -> str:
     """How the JSON text of a document begins: at most SHOWN characters."""
     try:
         return json.dumps(document, ensure_ascii=False, default=str)[:SHOWN]

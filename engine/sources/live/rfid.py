@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from engine.model.messages import Message
-from engine.sources.formats import InvalidLine, as_text
+from engine.sources.formats import InvalidLine, excerpt
 from engine.sources.formats.json_text import records_of
 
 SGTIN_96, SGTIN_198, SSCC_96 = 0x30, 0x36, 0x31
@@ -39,7 +39,7 @@ def _report(event: Mapping[str, Any]) -> Mapping[str, Any] | InvalidLine:
     tag = event["tagInventoryEvent"]
     code = _code(tag) if isinstance(tag, Mapping) else None
     if code is None:
-        return InvalidLine(0, Message("the tag report has no code in epcHex (hexadecimal) or epc (base64)"), as_text(event))
+        return InvalidLine(0, Message("the tag report has no code in epcHex (hexadecimal) or epc (base64)"), excerpt(event))
     return {
         "epc": code.hex().upper(),
         **epc_parts(code),

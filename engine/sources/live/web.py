@@ -26,7 +26,7 @@ from websockets.exceptions import WebSocketException
 from websockets.sync.client import connect
 
 from engine.model.messages import Message
-from engine.sources.formats import InvalidLine, as_text
+from engine.sources.formats import InvalidLine, excerpt
 from engine.sources.formats.json_text import records_of
 from engine.sources.live import BATCH_ROWS, LINGER_S, RECEIVED, Batch, Field, FieldType, Network, Record, Settings, SourceKind, SourceUnavailable
 from engine.sources.live.gtfs import COLUMNS as GTFS_COLUMNS
@@ -230,7 +230,7 @@ def aircraft(document: Any) -> Iterator[Record | InvalidLine]:
     now = float(document["now"]) if "now" in document else time.time()
     for one in document["aircraft"]:
         if not isinstance(one, Mapping):
-            yield InvalidLine(0, Message("the aircraft is not an object"), as_text(one))
+            yield InvalidLine(0, Message("the aircraft is not an object"), excerpt(one))
         elif one.get("lat") is not None and one.get("lon") is not None:
             seen = one.get("seen_pos", one.get("seen", 0))
             age = float(seen) if isinstance(seen, int | float) else 0.0

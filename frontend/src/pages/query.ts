@@ -138,7 +138,6 @@ class QueryPage {
       onAnswers: (rows, period) => this.editor?.answers?.(rows, period),
       onShow: (rows, what, now) => this.showAnswers(rows, what, now),
       onFaults: (error) => this.refused(error),
-      whyNever: () => this.verdict.onlyNotice,
     });
     this.bulk = isBulk ? this.openBulk() : null;
     const left = h(

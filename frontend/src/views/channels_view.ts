@@ -119,7 +119,8 @@ export class ChannelsView {
         answer.ok ? arrivalWords(row, answer.status) : t("“{name}” failed: {why}", { name: row.name, why }),
         answer.ok ? "good" : "critical",
       );
-      // The card shows failures and when the last message was sent; a browser may have ended its subscription.
+      // The card shows failures and when the last message was sent. A browser may have ended its
+      // subscription.
       await this.load();
     } catch (error) {
       fail(error);

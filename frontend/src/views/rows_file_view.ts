@@ -30,8 +30,8 @@ function openRowsFile(feed: FeedOfRows, zone: Zone): void {
       { class: "small muted" },
       t("The rows that answers are made from, in the order in which they came; late ones are left out. At most a million."),
     ),
-    field("/from", t("From"), from, t("Empty: from the oldest row on.")),
-    field("/to", t("To"), to, t("Empty: up to the newest row.")),
+    field("from", t("From"), from, t("Empty: from the oldest row on.")),
+    field("to", t("To"), to, t("Empty: up to the newest row.")),
     feed.time === "ms" ? h("p", { class: "small faint" }, zoneName(zone)) : null,
     h("p", { class: "small muted" }, t("backtest reads the Parquet file; the CSV file is for spreadsheets.")),
   );

@@ -24,7 +24,7 @@ def test_wrong_keys_are_distinguished_from_a_store_that_is_away(fault: str, said
 
 
 def test_a_store_that_hangs_is_asked_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each request to it took 100 s, and so did the answer to whoever sent rows."""
+    """Each request to it took 100 s, and so did the response to posted rows."""
     monkeypatch.setattr(store, "ANSWER_S", 1.0)
     monkeypatch.setattr(store, "TIMEOUT_S", -1.0)
     asked: list[socket.socket] = []

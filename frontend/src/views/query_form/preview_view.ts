@@ -27,8 +27,6 @@ export interface PreviewHandlers {
   /** The hovered or selected answer (the preview ends at `now`), or all of them. */
   onShow: (rows: Detection[], what: "all" | "pointed at" | "chosen", now: number) => void;
   onFaults: (error: unknown) => void;
-  /** Why the query can have no answers at all; null: nothing is known against it. */
-  whyNever: () => string | null;
 }
 
 export class PreviewView {
@@ -122,12 +120,6 @@ export class PreviewView {
     if (isRefused) this.handlers.onFaults(error);
   }
 
-  /** What the reader can do; a cause that is certain, if there is one. */
-  private whyNone(lacksPlaces: boolean): string {
-    if (lacksPlaces) return t("The query asks where things are, but no row of this period has a place.");
-    return this.handlers.whyNever() ?? t("Nothing matched. Choose another period, or ask for less: wider regions, ranges or times.");
-  }
-
   private show(answer: ReturnType<typeof preview>, period: PeriodRequest): void {
     this.isStale = false;
     const rows = answer.answers;
@@ -144,7 +136,7 @@ export class PreviewView {
               t("No rows in this period"),
               t("The feed received no rows that the query evaluates. Choose another period, or send rows first."),
             )
-          : empty("history", t("No answer in this period"), this.whyNone(answer.lacks_places)),
+          : empty("history", t("No answer in this period"), whyNone(answer.lacks_places)),
       );
       this.handlers.onShow([], "all", answer.to);
       return;
@@ -228,4 +220,11 @@ export class PreviewView {
       ),
     );
   }
+}
+
+/** What the reader can do, or the cause where it is certain. */
+function whyNone(lacksPlaces: boolean): string {
+  return lacksPlaces
+    ? t("The query asks where things are, but no row of this period has a place.")
+    : t("Nothing matched. Choose another period, or ask for less: wider regions, ranges or times.");
 }

@@ -11,14 +11,11 @@ export type Verdict = Pick<ReturnType<typeof checked>, "faults" | "sentence" | "
 
 export class VerdictView {
   readonly element = h("div", { class: "sentence", role: "status", "aria-live": "polite" });
-  /** What is remarkable about the query that is shown, if it is one thing. */
-  onlyNotice: string | null = null;
 
   /**
    * The result for an earlier document is out of date, even while the check of this one takes long.
    */
   checking(): void {
-    this.onlyNotice = null;
     replace(this.element, h("span", { class: "muted" }, t("Checking…")));
   }
 
@@ -32,7 +29,6 @@ export class VerdictView {
    */
   show({ faults, sentence, notices, placement }: Verdict, unclaimed: readonly Fault[] | null): void {
     if (sentence !== null && faults.length === 0) {
-      this.onlyNotice = notices.length === 1 ? notices[0]! : null;
       const spread = placement === null ? null : h("p", { class: "small muted placement" }, placement);
       replace(this.element, h("p", { class: "sentence-text" }, sentence), noticesAbout(notices), spread);
     } else {

@@ -16,7 +16,7 @@ import shutil
 import statistics
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +76,7 @@ class Memory:
             self.batches.append((time.monotonic(), commit.head.last_seq))
         return True
 
-    def catching_up(self, report: Mapping[str, Any]) -> None:
+    def catching_up(self, queries: Sequence[str], read: int, rows: int) -> None:
         return
 
     def report_event(self, kind: str, text: str) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 
@@ -23,22 +22,25 @@ batches wait only briefly."""
 class CatchUp:
     """`side` evaluates `fresh` on the log, alongside the running queries.
 
-    `wanted` is asked before each piece whether to continue; `keep` stores what was found (a
-    repetition after a crash reads the same rows); `report` gets the progress of the reading.
+    They read from row `first`. `wanted` is asked before each piece whether to continue; `keep`
+    stores what was found (a repetition after a crash reads the same rows); `report` gets their ids
+    and how many rows they have read, of how many.
     """
 
     side: GraphEvaluator
     fresh: Sequence[RegisteredQuery]
     log: EventLog
+    first: int
     wanted: Callable[[], bool]
     keep: Callable[[pa.Table], None]
-    report: Callable[[Mapping[str, Any]], None]
+    report: Callable[[Sequence[str], int, int], None]
 
     def read(self, last: int, rest: Callable[[float], object] | None = None) -> bool:
         """Reads up to row `last`; False when it was given up. With `rest` (a function that sleeps)
         it uses at most half a core, so that the batches of running queries are not slowed down.
         Raises QueryStopped, OperatorFailed.
         """
+        self._report(last)
         for rows in _pieces(self.log.read(self.side.position + 1, last + 1)):
             if not self.wanted():
                 return False
@@ -46,10 +48,13 @@ class CatchUp:
             outcome = bounded(self.side.process(rows), rows.num_rows)
             if outcome.changes.num_rows:
                 self.keep(outcome.changes)
-            self.report({"queries": [query.id for query in self.fresh], "done": self.side.position, "to": last})
+            self._report(last)
             if rest is not None:
                 rest(min(1.0, time.monotonic() - started))
         return True
+
+    def _report(self, last: int) -> None:
+        self.report([query.id for query in self.fresh], self.side.position + 1 - self.first, last + 1 - self.first)
 
 
 def _pieces(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:

@@ -446,7 +446,7 @@ class FeedProcessor:
             # When a query was stopped meanwhile, the others have begun again from a snapshot.
             return not self.stopping.is_set() and self.evaluator is beside and self.store.version() == version
 
-        reading = CatchUp(side, fresh, self.log, still_wanted, self._keep_history, self.store.catching_up)
+        reading = CatchUp(side, fresh, self.log, side.position + 1, still_wanted, self._keep_history, self.store.catching_up)
         try:
             while self.evaluator.position - side.position > JOIN_ROWS:
                 if not reading.read(self.evaluator.position, self.stopping.wait):
@@ -457,7 +457,7 @@ class FeedProcessor:
                     failpoint("join.before_register")
                     self._join_fresh(version, wanted, fresh, side)
         finally:
-            self.store.catching_up({})
+            self.store.caught_up()
 
     def _keep_history(self, changes: pa.Table) -> None:
         prepared = self.store.prepare(changes)

@@ -91,8 +91,11 @@ class Store(Protocol):
         """Stores it with the new head, or nothing; False when the batch had been stored
         before. Raises StoreTooSlow."""
 
-    def catching_up(self, report: Mapping[str, Any]) -> None:
-        """How far new queries have read the history; empty when none is reading."""
+    def catching_up(self, queries: Sequence[str], read: int, rows: int) -> None:
+        """New queries have read so many rows of the history, of `rows`."""
+
+    def caught_up(self) -> None:
+        """No query is reading the history any more."""
 
     def report_event(self, kind: str, text: Message) -> None:
         """Something that users should know."""

@@ -49,6 +49,7 @@ const GOOD: Record<Frame["type"], object> = {
     max_t: 8,
     rate: 900.5,
     job: "running",
+    catching_up: { queries: [3], read: 10, rows: 20 },
     updated_at: "2026-11-27T14:05:00+00:00",
     stalled_at: null,
     failing_connectors: ["mast"],

@@ -22,6 +22,7 @@ from webapp.live.access import notify
 from webapp.queries.models import Query
 from webapp.queries.services import query_edit, query_remove
 from webapp.supervisor.sink import FencedWrite, commit
+from webapp.supervisor.store import FeedStore
 
 if TYPE_CHECKING:
     from playwright.sync_api import FloatRect
@@ -306,3 +307,20 @@ def test_queries_that_are_gone_leave_the_page_with_a_new_snapshot(live: Site) ->
     notify()
     page.locator(".query-item").first.wait_for(state="detached")
     assert live.faults == []
+
+
+def test_queries_that_read_the_history_show_how_far_they_are(site: Site) -> None:
+    """Until then the page must not claim that there are no answers."""
+    world = site.world
+    world.append(500)
+    new = Query.objects.order_by("-pk")[0]
+    store = FeedStore(world.feed, FeedHead.objects.get(feed=world.feed).epoch)
+    store.catching_up([str(new.pk)], 250, 1000)
+    site.log_in()
+    site.page.goto(f"{site.address}/?feed=yard")
+    entry = site.page.get_by_role("list", name="Queries on this feed").get_by_role("listitem").filter(has_text=new.name)
+    entry.get_by_text("Reading the history: 25 %").wait_for()
+    site.page.get_by_text("New queries are reading the history.").wait_for()
+    store.caught_up()
+    entry.get_by_text("Reading the history").wait_for(state="detached")
+    site.page.get_by_text("No answers yet. They appear here as they are found.").wait_for()

@@ -72,9 +72,18 @@ def feed_event_add(feed: Feed, kind: JobEvent.Kind | str, text: Message) -> None
     JobEvent.objects.create(job=feed_head_ensure(feed).job, feed=feed, kind=kind, text=text)
 
 
+class CatchingUp(TypedDict):
+    """New queries that read the feed's history: their ids, and how many rows of it they have read,
+    of how many. Their answers are not complete yet."""
+
+    queries: list[int]
+    read: int
+    rows: int
+
+
 class FeedStatus(TypedDict):
     """The progress of a feed; `job`: the state of its job; `rate`: rows a second; `catching_up`:
-    `{"queries", "done", "to"}`, or empty; `stalled_at`: since when rows wait and nothing is
+    null when no new query reads the history; `stalled_at`: since when rows wait and nothing is
     processed; `failing_connectors`: the names of those that keep failing or do not run.
     """
 
@@ -89,7 +98,7 @@ class FeedStatus(TypedDict):
     late: int
     outbox_seq: int
     query_version: int
-    catching_up: dict[str, Any]
+    catching_up: CatchingUp | None
     updated_at: Moment | None
     stalled_at: Moment | None
     failing_connectors: list[str]
@@ -132,7 +141,7 @@ def _heads() -> QuerySet[Any]:
 
 _NONE: FeedStatus = {
     "watermark": None, "max_t": None, "rate": None, "batch_ms": None, "job": "stopped", "last_seq": -1, "processed": 0, "duplicates": 0,
-    "late": 0, "outbox_seq": 0, "query_version": 0, "catching_up": {}, "updated_at": None, "stalled_at": None,
+    "late": 0, "outbox_seq": 0, "query_version": 0, "catching_up": None, "updated_at": None, "stalled_at": None,
     "failing_connectors": [],
 }  # fmt: skip
 

@@ -11,6 +11,7 @@ from django.urls import reverse
 
 from webapp.accounts.permissions import AnyUser
 from webapp.config.wording import translated
+from webapp.feeds.heads import CatchingUp
 from webapp.feeds.models import Connector, DeadLetter, Feed, Region, Upload, UploadState
 
 Box = tuple[float, float, float, float]
@@ -74,7 +75,7 @@ class FeedHeadRow(TypedDict):
     batch_ms: float | None
     rows_per_s: float | None
     query_version: int
-    catching_up: dict[str, Any]
+    catching_up: CatchingUp | None
     updated_at: datetime | None
     job: str | None
 

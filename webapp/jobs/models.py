@@ -130,7 +130,7 @@ class FeedHead(models.Model):
     late = models.BigIntegerField(default=0)
     batch_ms = models.FloatField(null=True)
     rows_per_s = models.FloatField(null=True)
-    catching_up = models.JSONField(default=dict, help_text='{"queries": [id, ...], "done": seq, "to": seq} while new queries read the history.')
+    catching_up = models.JSONField(null=True, help_text='{"queries": [id, ...], "read": rows, "rows": rows} while new queries read the history.')
     updated_at = models.DateTimeField(null=True)
     stalled_at = models.DateTimeField(null=True, help_text="Since when it has been stalled while rows wait; null: it is not.")
 

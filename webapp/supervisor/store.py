@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,7 +15,7 @@ from engine.model.messages import Message
 from engine.operator import RegisteredQuery
 from engine.runtime.store import Commit, Head, QueryKey
 from engine.sinks.facts import Fact, facts_of
-from webapp.feeds.heads import feed_event_add
+from webapp.feeds.heads import CatchingUp, feed_event_add
 from webapp.feeds.models import Feed
 from webapp.jobs.models import FeedHead
 from webapp.queries.derivation import registered
@@ -49,7 +48,7 @@ class FeedStore:
             if head.epoch > self.epoch:
                 raise sink.Fenced(f"{self.feed}: epoch {head.epoch} has taken over from {self.epoch}")
             head.epoch = self.epoch
-            head.catching_up = {}
+            head.catching_up = None
             head.save()
         self._stored_queries = tuple((str(key), int(version)) for key, version in head.queries)
         self._stored_seq = head.last_seq
@@ -118,8 +117,14 @@ class FeedStore:
             self._stored_queries, self._stored_seq = head.queries, head.last_seq
         return stored
 
-    def catching_up(self, report: Mapping[str, Any]) -> None:
-        FeedHead.objects.filter(feed=self.feed, epoch=self.epoch).update(catching_up=dict(report))
+    def catching_up(self, queries: Sequence[str], read: int, rows: int) -> None:
+        self._set_catching_up({"queries": [int(query) for query in queries], "read": read, "rows": rows})
+
+    def caught_up(self) -> None:
+        self._set_catching_up(None)
+
+    def _set_catching_up(self, progress: CatchingUp | None) -> None:
+        FeedHead.objects.filter(feed=self.feed, epoch=self.epoch).update(catching_up=progress)
 
     def report_event(self, kind: str, text: Message) -> None:
         feed_event_add(self.feed, kind, text)

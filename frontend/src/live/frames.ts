@@ -33,6 +33,12 @@ export interface PositionsFrame {
   t: number | null;
   entities: Position[];
 }
+/** New queries that read the feed's history: how many rows, of how many. */
+export interface CatchingUp {
+  queries: string[];
+  read: number;
+  rows: number;
+}
 export interface StatusFrame {
   type: "status";
   feed: string;
@@ -40,6 +46,7 @@ export interface StatusFrame {
   max_t: number | null;
   rate: number | null;
   job: unknown;
+  catching_up: CatchingUp | null;
   /** When the newest rows were processed, by the wall clock; null before any. */
   updated_at: number | null;
   stalled_at: number | null;
@@ -63,6 +70,7 @@ const is =
   () =>
     name;
 
+const catchingUp: Parser<CatchingUp> = record({ queries: list(id), read: integer, rows: integer });
 const positions = otherwise(list(position), []);
 export const FRAMES: { [T in Frame["type"]]: Parser<FrameOf<T>> } = {
   snapshot: record({
@@ -92,6 +100,7 @@ export const FRAMES: { [T in Frame["type"]]: Parser<FrameOf<T>> } = {
     max_t: nullable(number),
     rate: nullable(number),
     job: anything,
+    catching_up: otherwise(nullable(catchingUp), null),
     updated_at: nullable(moment),
     stalled_at: nullable(moment),
     failing_connectors: otherwise(list(string), []),

@@ -195,6 +195,9 @@ export class LiveView {
         this.positions.take([], status.max_t);
         this.model.noteNow(status.max_t);
         this.connection.setStatus(status);
+        this.model.catchingUp = status.catching_up;
+        this.panel.setCatchingUp(status.catching_up);
+        this.answers.showNothing();
       },
       onState: (connection: ConnectionState) => {
         this.model.isConnected = connection === "open";

@@ -1,6 +1,7 @@
 /** The queries of the feed next to the map: colour, count, shown or not. */
 
 import { t } from "../lib/texts";
+import type { CatchingUp } from "../live/frames";
 import type { QueryRow } from "../lib/shapes";
 import { button, empty, h, icon, iconButton, linkButton, replace } from "../lib/dom";
 import { queryColour } from "../lib/colours";
@@ -20,6 +21,7 @@ export interface QueryPanelHandlers {
 interface Entry {
   element: HTMLElement;
   box: HTMLInputElement;
+  state: HTMLElement;
   count: HTMLElement;
   swatchOf: HTMLElement;
 }
@@ -160,6 +162,16 @@ export class QueryPanelView {
     }
   }
 
+  /** Queries that still read the history say how far they are. */
+  setCatchingUp(progress: CatchingUp | null): void {
+    const reading = new Set(progress?.queries);
+    for (const query of this.queries) {
+      const text = progress !== null && reading.has(query.id) ? historyText(progress) : stateText(query);
+      const { state } = this.entries.get(query.id)!;
+      if (state.textContent !== text) state.textContent = text;
+    }
+  }
+
   private entry(query: QueryRow): Entry {
     const box = h("input", {
       type: "checkbox",
@@ -168,11 +180,7 @@ export class QueryPanelView {
       onChange: (): void => this.toggle(query.id, box.checked),
     });
     const count = h("div", { class: "query-count" });
-    const state = !query.enabled
-      ? t("Switched off")
-      : query.stopped === null
-        ? familyName(query.family)
-        : t("Stopped: {reason}", { reason: query.stopped.reason });
+    const state = h("span", {}, stateText(query));
     const swatchOf = h(
       "li",
       {
@@ -201,7 +209,7 @@ export class QueryPanelView {
       ),
       count,
     );
-    return { element: swatchOf, box, count, swatchOf };
+    return { element: swatchOf, box, state, count, swatchOf };
   }
 
   private toggle(id: string, isShown: boolean): void {
@@ -232,4 +240,14 @@ export class QueryPanelView {
   themeChanged(): void {
     for (const [id, entry] of this.entries) entry.swatchOf.style.setProperty("--swatch", queryColour(id));
   }
+}
+
+function stateText({ enabled, stopped, family }: QueryRow): string {
+  if (!enabled) return t("Switched off");
+  return stopped === null ? familyName(family) : t("Stopped: {reason}", { reason: stopped.reason });
+}
+
+/** How far new queries have read the history. */
+export function historyText({ read, rows }: CatchingUp): string {
+  return t("Reading the history: {percent} %", { percent: Math.floor((100 * read) / Math.max(rows, 1)) });
 }

@@ -7,7 +7,7 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from engine.model.events import row_schema
 from engine.model.feed import Crs, Feed, TimeUnit
 from engine.operator import RegisteredQuery
+from engine.runtime import catch_up
 from engine.runtime import processor as processor_module
 from engine.runtime.evaluator import Evaluator
 from engine.runtime.processor import FeedProcessor
@@ -63,6 +64,7 @@ class Memory:
     counted: Counter[str] = field(default_factory=Counter)
     called: list[str] = field(default_factory=list)
     stopped: dict[QueryKey, str] = field(default_factory=dict)
+    progress: list[tuple[set[str], int, int] | None] = field(default_factory=list)
     known: Sequence[RegisteredQuery] = field(default_factory=lambda: QUERIES)
     fail: Callable[[str], None] = lambda place: None
     most_rows: int = 1_000_000
@@ -118,8 +120,11 @@ class Memory:
         self.fail("store.unknown")
         return True
 
-    def catching_up(self, report: Mapping[str, Any]) -> None:
-        pass
+    def catching_up(self, queries: Sequence[str], read: int, rows: int) -> None:
+        self.progress.append((set(queries), read, rows))
+
+    def caught_up(self) -> None:
+        self.progress.append(None)
 
     def report_event(self, kind: str, text: str) -> None:
         self.called.append(kind)
@@ -397,6 +402,20 @@ def test_rows_that_were_compacted_before_their_batch_are_found_in_history(calm: 
     calm.grow(20)
     calm.run_batch()
     calm.check()
+
+
+def test_new_queries_report_how_much_of_the_history_they_have_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catch_up, "HISTORY_ROWS", 8)
+    life = Life(tmp_path, 3, monkeypatch)
+    life.grow(20)
+    life.run_batch()
+    life.store.wanted, life.store.number = list(QUERIES), 1
+    life.job.follow()
+    *reports, last = life.store.progress
+    ids = {query.id for query in QUERIES}
+    assert reports == [(ids, read, 20) for read in (0, 8, 16, 20)]
+    assert last is None
+    life.check()
 
 
 def test_rows_that_are_in_no_file_stop_the_job(calm: Life) -> None:

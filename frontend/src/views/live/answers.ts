@@ -99,11 +99,12 @@ export class Answers {
   }
 
   private nothingText(): string {
-    const { queries, state, data } = this.model;
+    const { queries, state, data, catchingUp } = this.model;
     if (data.seq === null) return t("Fetching the answers so far.");
     if (queries.length === 0) return t("Register a query and its answers appear here as they are found.");
     if (queries.every(({ id }) => state.hidden.includes(id))) return t("All queries are hidden.");
     if (this.model.loading.isFilling) return t("Fetching the answers so far.");
+    if (catchingUp !== null) return t("New queries are reading the history. Their answers appear here as they are found.");
     const [first, ...others] = state.entities;
     if (first !== undefined)
       return others.length === 0 ? t("No answers about {entity} yet.", { entity: first }) : t("No answers about the chosen entities yet.");

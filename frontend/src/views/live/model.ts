@@ -18,6 +18,7 @@ import type { EntityMark } from "../../data/entities_data";
 import type { Interval } from "../../data/interval";
 import { IntervalsData } from "../../data/intervals_data";
 import type { LiveData } from "../../data/live_data";
+import type { CatchingUp } from "../../live/frames";
 import { regionsOf } from "../../data/query_shapes";
 import type { ViewState } from "../../data/view_state";
 import { Clock } from "../../clock/clock";
@@ -77,6 +78,8 @@ export class LiveModel {
   /** Changes that timeline, panel and list have not shown yet. */
   isDirty = false;
   isConnected = false;
+  /** New queries that have not read the whole history yet. */
+  catchingUp: CatchingUp | null = null;
   private queryById = new Map<string, QueryRow>();
   /** The requested specifications by query and version. */
   private readonly versions = new Map<string, QueryVersion | "coming" | null>();

@@ -22,6 +22,7 @@ from webapp.queries.api import PreviewSerializer, Unavailable, check_for_trial, 
 from webapp.queries.caged import PreviewFailed
 from webapp.queries.derivation import documents_above
 from webapp.queries.gallery import Filled, Gallery, fill, gallery
+from webapp.queries.newest_rows import has_places
 from webapp.queries.periods import period_of
 from webapp.queries.sandbox import sandbox
 from webapp.queries.trial_answers import Sandbox
@@ -57,14 +58,14 @@ class GalleryView(APIView):
         serializer.is_valid(raise_exception=True)
         feed = serializer.validated_data["feed"]
         tags = dict(Region.objects.visible_to(person(request)).filter(feed=feed).order_by("name").values_list("name", "tags"))
-        return Response({"templates": gallery(feed.engine_feed(), tags)})
+        return Response({"templates": gallery(feed.engine_feed(), tags, has_places=has_places(feed))})
 
     @extend_schema(summary="The specification that a template gives with these values", request=FilledSerializer, responses={200: schema_of(Filled)})
     def post(self, request: Request) -> Response:
         serializer = FilledSerializer(data=request.data, context={"request": request})
         serializer.is_valid(raise_exception=True)
-        data = serializer.validated_data
-        return Response({"specification": fill(data["template"], data["values"], data["feed"].engine_feed())})
+        data, feed = serializer.validated_data, serializer.validated_data["feed"]
+        return Response({"specification": fill(data["template"], data["values"], feed.engine_feed(), wall_clock=feed.wall_clock)})
 
 
 class SandboxView(APIView):

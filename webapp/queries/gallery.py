@@ -25,6 +25,8 @@ from webapp.platform.folders import ROOT
 FOLDER = ROOT / "fixtures" / "gallery"
 TICKS_PER_SECOND = 25
 """Of feeds that count in ticks, as elsewhere: the rate of a camera."""
+HISTORY_STEPS = 30
+"""Of a window, on feeds that are not on the wall clock."""
 KINDS = ("duration", "length", "number", "column", "region", "text")
 _HOLE = re.compile(r"\{([a-z_]+)\}")
 
@@ -72,9 +74,9 @@ def templates() -> Mapping[str, Mapping[str, Any]]:
     return dict(sorted(read.items(), key=lambda item: (item[1]["group"], item[1]["title"])))
 
 
-def gallery(feed: Feed, regions: Mapping[str, Sequence[str]]) -> list[Template]:
+def gallery(feed: Feed, regions: Mapping[str, Sequence[str]], *, has_places: bool = True) -> list[Template]:
     """The templates with what a form needs to ask for their parameters on this
-    feed. `regions`: name to tags."""
+    feed. `regions`: name to tags; `has_places`: rows of the feed have places."""
     return [
         {
             "name": name,
@@ -86,7 +88,7 @@ def gallery(feed: Feed, regions: Mapping[str, Sequence[str]]) -> list[Template]:
                 _shown(key, parameter, value, feed)
                 for (key, parameter), value in zip(template["parameters"].items(), defaults(template, feed, regions).values(), strict=True)
             ],
-            "unsuited": _unsuited(template, feed),
+            "unsuited": _unsuited(template, feed, has_places),
         }
         for name, template in templates().items()
     ]
@@ -110,7 +112,9 @@ def _options(parameter: Mapping[str, Any], feed: Feed) -> list[str]:
     return [name for name, kind in feed.columns.items() if kind in parameter["types"]]
 
 
-def _unsuited(template: Mapping[str, Any], feed: Feed) -> str | None:
+def _unsuited(template: Mapping[str, Any], feed: Feed, has_places: bool) -> str | None:
+    if not has_places and needs_places(template):
+        return gettext("It is for rows with places.")
     required = template.get("needs", {}).get("crs", feed.crs)
     if required != feed.crs:
         return gettext("It is for places on the Earth.") if required == "geographic" else gettext("It is for a plane.")
@@ -118,6 +122,11 @@ def _unsuited(template: Mapping[str, Any], feed: Feed) -> str | None:
         if parameter["kind"] == "column" and not _options(parameter, feed):
             return gettext("The feed has no column for: %(label)s.") % {"label": _inside(parameter["label"])}
     return None
+
+
+def needs_places(template: Mapping[str, Any]) -> bool:
+    """Whether it finds nothing in rows without places."""
+    return bool(template["areas"]) or "synopsis" in template or any("spatial(" in line for line in template["program"])
 
 
 def _inside(label: str) -> str:
@@ -150,8 +159,10 @@ def _default(parameter: Mapping[str, Any], feed: Feed, regions: Mapping[str, Seq
     return _span(default, feed) if kind == "duration" and feed.time is TimeUnit.TICKS else default
 
 
-def fill(name: str, values: Mapping[str, Any], feed: Feed) -> dict[str, Any]:
-    """The specification that template `name` means with these values on this feed.
+def fill(name: str, values: Mapping[str, Any], feed: Feed, *, wall_clock: bool = True) -> dict[str, Any]:
+    """The specification that template `name` means with these values on this feed. Rows of a
+    feed that is not on the wall clock are not waited for, so it decides less often: a longer
+    history can be read in the same time.
 
     Raises Refused with pointers below `/template` and `/values`; whether the specification can be
     registered is decided by its own check.
@@ -181,8 +192,13 @@ def fill(name: str, values: Mapping[str, Any], feed: Feed) -> dict[str, Any]:
         **({"dialect": template["dialect"]} if "dialect" in template else {}),
         "outputs": list(template["outputs"]),
         "window": _unit_span(template["window"], feed),
-        "step": _unit_span(template["step"], feed),
+        "step": _unit_span(template["step"], feed) if wall_clock else _history_step(template, feed),
     }
+
+
+def _history_step(template: Mapping[str, Any], feed: Feed) -> str | int:
+    minutes = parse_duration(template["window"]) // HISTORY_STEPS // 60_000
+    return f"PT{minutes}M" if minutes > 0 and feed.time is TimeUnit.MS else _unit_span(template["step"], feed)
 
 
 def _filled(node: Any, values: Mapping[str, Any]) -> Any:
@@ -228,8 +244,10 @@ def _duration(value: Any, parameter: Mapping[str, Any], feed: Feed) -> int:
 
 
 def _number(value: Any, parameter: Mapping[str, Any], feed: Feed) -> str:
-    """As the language writes numbers: without a sign before them, never in words such as 1e-05."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or not 0 <= value < 1e15:
+    """As programs are written: with decimal digits, never as in 1e-05."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or not abs(value) < 1e15:
+        raise ValueError(Message("must be a number"))
+    if value < 0 and not parameter.get("signed"):
         raise ValueError(Message("must be a number, 0 or more"))
     if parameter["kind"] == "length" and value == 0:
         raise ValueError(Message("must be more than 0"))

@@ -68,3 +68,9 @@ def read_rows(feed: Feed) -> pa.Table:
 
 
 NEWEST_ROWS = NewestRows(read_rows)
+
+
+def has_places(feed: Feed) -> bool:
+    """Whether the feed's newest rows have places, or may: there are none yet."""
+    places = NEWEST_ROWS.rows(feed).column("x")
+    return len(places) == 0 or places.null_count < len(places)

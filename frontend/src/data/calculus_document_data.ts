@@ -65,7 +65,8 @@ export function fromCalculus(document: Record<string, unknown>, feed: Feed): Cal
     program: typeof document["program"] === "string" ? document["program"] : "",
     outputs: Array.isArray(document["outputs"]) ? document["outputs"].map(String) : null,
     window: document["window"] ?? (isMs ? "PT10M" : 15_000),
-    step: document["step"] ?? (isMs ? "PT10S" : 250),
+    // Rows of history are not waited for; with fewer steps more of it can be read.
+    step: document["step"] ?? (!isMs ? 250 : feed.wall_clock ? "PT10S" : "PT1M"),
     inputs: isObject(document["inputs"]) ? Object.entries(document["inputs"]).map(inputEntry) : [],
     areas: isObject(document["areas"]) ? { ...document["areas"] } : {},
     distributed: document["distributed"] === true,

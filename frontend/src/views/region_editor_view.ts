@@ -42,7 +42,7 @@ const HINTS: Record<Tool | Choice, string> = {
   HoleToRemove: t("Click the hole that you want to remove. Escape cancels."),
 };
 const REFUSED = t("An edge to there would cross another edge: click elsewhere, or take back the last corner.");
-const NO_PLACES = t("No rows with a place yet. Composite events and rules need none.");
+const NO_PLACES = t("No rows with a place yet. Ranges of values, composite events and rules need none.");
 const FAULTS: Record<ShapeFault, string> = {
   crossing: t("Edges of the region cross, so it cannot be saved. Drag a corner until none cross."),
   outside: t("A hole is not inside the region, so it cannot be saved. Drag its corners inside, or remove the hole."),

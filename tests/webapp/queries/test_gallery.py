@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.families import family_of
 from engine.model.faults import Refused
 from engine.model.feed import Feed
 from engine.operator import RegisteredQuery
@@ -77,6 +78,24 @@ def test_a_template_passes_the_checker_on_a_feed_that_it_suits(name: str) -> Non
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
+def test_templates_that_need_places_are_unsuited_for_rows_without(name: str) -> None:
+    feed = Feed.from_json({"name": "f", "crs": gallery.templates()[name].get("needs", {}).get("crs", "planar"), "time": "ms",
+                           "columns": {"speed": "float", "kind": "string"}})  # fmt: skip
+    entry = next(entry for entry in gallery.gallery(feed, {"a": ()}, has_places=False) if entry["name"] == name)
+    checked = check(filled(name, feed, {"a": (), "b": ()}), feed, {"a": SQUARE, "b": SQUARE})
+    assert (entry["unsuited"] is not None) == family_of(checked).uses_places(checked)
+
+
+def test_a_history_is_read_with_fewer_steps() -> None:
+    def step(name: str, feed: Feed) -> Any:
+        values = gallery.defaults(gallery.templates()[name], feed, {"a": ()})
+        return gallery.fill(name, values, feed, wall_clock=False)["step"]
+
+    assert (step("stopped", PLANE), step("fighting", PLANE), step("stopped", TICKS)) == ("PT1M", "PT1S", 250)
+    assert filled("stopped", PLANE, {})["step"] == "PT10S"
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
 def test_a_sentence_speaks_of_every_parameter_and_a_program_of_no_other(name: str) -> None:
     template = gallery.templates()[name]
     used = set(gallery.holes([template["program"], template["inputs"], template["areas"], template.get("synopsis", {})]))
@@ -96,6 +115,8 @@ def test_faults_of_values_name_the_parameter() -> None:
     assert pointers(span=0) == ["/values/span"]
     assert pointers(span="soon") == ["/values/span"]
     assert pointers(other=1) == ["/values/other"]
+    with pytest.raises(Refused, match="must be a number, 0 or more"):
+        filled("stopped", PLANE, {}, speed=-1)
     with pytest.raises(Refused, match="did you mean 'meeting'"):
         gallery.fill("meetin", {}, PLANE)
 
@@ -130,6 +151,13 @@ def test_entities_that_stay_close_give_one_pair() -> None:
 def test_a_stop_begins_with_the_first_slow_report_and_ends_with_the_first_fast_one() -> None:
     rows = steps("a", (0, 0, 5), (1000, 0, 0), (4000, 0, 0), (7000, 0, 0), (8000, 0, 5))
     assert answers("stopped", rows, speed=1, span="PT3S", gap="PT4S") == {("stopped", ("a",), 1001, 8001)}
+
+
+def test_a_limit_may_be_negative_and_is_not_passed_when_reached() -> None:
+    rows = steps("a", (0, 0, -20), (1000, 0, -18), (2000, 0, -17.5), (6000, 0, -18), (7000, 0, -19))
+    values = {"column": "speed", "limit": -18, "span": "PT3S"}
+    assert answers("above_limit", rows, **values) == {("above", ("a",), 2001, 6001)}
+    assert answers("below_limit", rows, **values | {"limit": -17}) == {("below", ("a",), 1, None)}
 
 
 def test_silence_holds_from_the_deadline_to_the_next_report() -> None:

@@ -26,6 +26,7 @@ LONGEST_GROUP_MINUTES = 24 * 60
 class Digest(models.TextChoices):
     HOURLY = "hourly", "Every hour"
     DAILY = "daily", "Every day"
+    WEEKLY = "weekly", "Every Monday"
 
 
 class Grouping(models.TextChoices):
@@ -59,8 +60,8 @@ class Timing:
         if self.digest == Digest.HOURLY:
             begun = moment - timedelta(minutes=local.minute, seconds=local.second, microseconds=local.microsecond)
             return moment if begun == moment else begun + HOUR
-        if self.digest == Digest.DAILY:
-            return self._next(self.digest_at, local)
+        if self.digest in (Digest.DAILY, Digest.WEEKLY):
+            return self._next(self.digest_at, local, is_monday=self.digest == Digest.WEEKLY)
         return moment
 
     def _after_quiet(self, moment: datetime) -> datetime:
@@ -70,9 +71,11 @@ class Timing:
             return moment
         return self._next(end, local)
 
-    def _next(self, at: time, local: datetime) -> datetime:
-        """The next instant at which the local time is `at`."""
+    def _next(self, at: time, local: datetime, *, is_monday: bool = False) -> datetime:
+        """The next instant at which the local time is `at`, on any day or a Monday."""
         day = local.date() + timedelta(days=local.time() > at)
+        if is_monday:
+            day += timedelta(days=-day.weekday() % 7)
         return datetime.combine(day, at, ZoneInfo(self.zone)).astimezone(UTC)
 
 
@@ -118,7 +121,7 @@ class Timed(models.Model):
     quiet_from = models.TimeField(null=True, blank=True)
     quiet_until = models.TimeField(null=True, blank=True)
     digest = models.CharField(max_length=10, choices=Digest.choices, blank=True, default="")
-    digest_at = models.TimeField(default=time(8), help_text="Of a daily digest.")
+    digest_at = models.TimeField(default=time(8), help_text="Of a daily or weekly digest.")
     critical_passes = models.BooleanField(default=True, help_text="Critical alerts wait for neither the end of quiet hours nor a digest.")
     group_by = models.CharField(max_length=10, choices=Grouping.choices, blank=True, default="")
     group_minutes = models.PositiveIntegerField(default=30, validators=[MinValueValidator(1), MaxValueValidator(LONGEST_GROUP_MINUTES)])

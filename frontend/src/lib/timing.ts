@@ -7,7 +7,7 @@ export const TIMING = {
   zone: otherwise(string, "UTC"),
   quiet_from: otherwise(nullable(string), null),
   quiet_until: otherwise(nullable(string), null),
-  digest: otherwise(oneOf("", "hourly", "daily"), ""),
+  digest: otherwise(oneOf("", "hourly", "daily", "weekly"), ""),
   digest_at: otherwise(string, "08:00:00"),
   critical_passes: otherwise(boolean, true),
   group_by: otherwise(oneOf("", "query", "entity", "region"), ""),
@@ -18,7 +18,7 @@ export interface Timing {
   zone: string;
   quiet_from: string | null;
   quiet_until: string | null;
-  digest: "" | "hourly" | "daily";
+  digest: "" | "hourly" | "daily" | "weekly";
   digest_at: string;
   critical_passes: boolean;
   group_by: "" | "query" | "entity" | "region";
@@ -48,9 +48,13 @@ export function timingWords(timing: Timing): string {
     timing.quiet_from === null || timing.quiet_until === null
       ? ""
       : t("quiet {quietfrom} to {quietuntil}", { quietfrom: clock(timing.quiet_from), quietuntil: clock(timing.quiet_until) });
-  const digest = { "": "", hourly: t("a digest every hour"), daily: t("a digest at {digestat}", { digestat: clock(timing.digest_at) }) }[
-    timing.digest
-  ];
+  const at = { digestat: clock(timing.digest_at) };
+  const digest = {
+    "": "",
+    hourly: t("a digest every hour"),
+    daily: t("a digest at {digestat}", at),
+    weekly: t("a digest on Mondays at {digestat}", at),
+  }[timing.digest];
   const group =
     timing.group_by === ""
       ? ""

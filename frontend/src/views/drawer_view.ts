@@ -114,7 +114,7 @@ export class DrawerView {
       : [
           [t("From"), moment(interval.start) + zone],
           [t("Until"), interval.end === null ? t("still going") : moment(interval.end) + zone],
-          [t("Length"), interval.end === null ? "open" : formatSpan(interval.end - interval.start, this.unit)],
+          [t("Length"), interval.end === null ? t("still going") : formatSpan(interval.end - interval.start, this.unit)],
         ];
     const measured = measure(interval.value, rules === "coming" ? undefined : (rules ?? query)?.specification, this.feed);
     if (measured !== null) rows.push(measured);

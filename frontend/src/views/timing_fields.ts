@@ -25,6 +25,7 @@ export class TimingFields {
       ["", t("Immediately")],
       ["hourly", t("Together, every hour")],
       ["daily", t("Together, once a day")],
+      ["weekly", t("Together, every Monday")],
     ] as const;
     this.digest = choice(`${prefix}-digest`, digests, timing.digest);
     this.at = this.time("digest-at", timing.digest_at);
@@ -47,7 +48,7 @@ export class TimingFields {
     const at = field("digest_at", t("At"), this.at);
     const minutes = field("group_minutes", t("Within minutes"), this.minutes);
     const show = (): void => {
-      at.hidden = this.digest.value !== "daily";
+      at.hidden = this.digest.value !== "daily" && this.digest.value !== "weekly";
       minutes.hidden = this.group.value === "";
     };
     this.digest.addEventListener("change", show);
@@ -80,7 +81,7 @@ export class TimingFields {
       zone: this.timing.zone,
       quiet_from: this.from.value === "" ? null : this.from.value,
       quiet_until: this.until.value === "" ? null : this.until.value,
-      digest: (["hourly", "daily"] as const).find((one) => one === this.digest.value) ?? "",
+      digest: (["hourly", "daily", "weekly"] as const).find((one) => one === this.digest.value) ?? "",
       digest_at: this.at.value === "" ? "08:00" : this.at.value,
       critical_passes: this.passes.checked,
       group_by: (["query", "entity", "region"] as const).find((one) => one === this.group.value) ?? "",

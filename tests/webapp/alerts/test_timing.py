@@ -39,6 +39,11 @@ NIGHT = {"zone": "Europe/Athens", "quiet_from": time(22), "quiet_until": time(6)
         ({"digest": "hourly", "zone": "Asia/Kolkata"}, "2026-11-23T12:01", "2026-11-23T12:30"),
         ({"digest": "daily", "digest_at": time(8)}, "2026-11-23T08:01", "2026-11-24T08:00"),
         ({"digest": "daily", "digest_at": time(23), **NIGHT}, "2026-11-23T12:00", "2026-11-24T04:00"),
+        # 23 November 2026 is a Monday.
+        ({"digest": "weekly", "digest_at": time(8)}, "2026-11-23T08:00", "2026-11-23T08:00"),
+        ({"digest": "weekly", "digest_at": time(8)}, "2026-11-23T08:01", "2026-11-30T08:00"),
+        ({"digest": "weekly", "digest_at": time(8)}, "2026-11-29T08:01", "2026-11-30T08:00"),
+        ({"digest": "weekly", "digest_at": time(8), "zone": "Pacific/Auckland"}, "2026-11-22T18:00", "2026-11-22T19:00"),
     ],
 )
 def test_messages_wait_for_digests_and_the_end_of_quiet_hours(timing: dict[str, Any], moment: str, due: str) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from engine.model.conditions import OPERATORS, Condition, Conditions, Constant
-from engine.model.durations import parse_duration
+from engine.model.durations import duration_text, parse_duration
 from engine.model.faults import Faults, Refused, unknown_name
 from engine.model.feed import LARGEST_TIME, ColumnType, Feed, TimeUnit, escaped
 from engine.model.messages import Message, all_of, either, message_of
@@ -150,6 +150,10 @@ class Context:
             self.fault(Message("must be below 2^60; leave the bound out, or give null where the key allows it, for no bound"))
             return None
         return span
+
+    def span_text(self, span: int) -> str:
+        """A span of time as messages show it: with units on an `ms` feed, else in ticks."""
+        return duration_text(span) if self.feed.time is TimeUnit.MS else str(span)
 
     # -- names of the feed -------------------------------------------------------------------------
 

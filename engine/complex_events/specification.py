@@ -101,7 +101,8 @@ def notices_of(document: Mapping[str, Any], feed: Feed) -> list[str]:
     if least is None:
         return [str(Message("no answers: the spans of the pattern contradict each other, so that it cannot occur"))]
     if least > within:
-        return [str(Message("no answers: an occurrence takes at least {least}, but 'within' is {within}", least=least, within=within))]
+        spans = {"least": context.span_text(least), "within": context.span_text(within)}
+        return [str(Message("no answers: an occurrence takes at least {least}, but 'within' is {within}", **spans))]
     return []
 
 

@@ -283,7 +283,7 @@ def _short_window(settings: Settings | None, feed: Feed) -> list[str]:
         return []
     late = Message(
         "the window is shorter than its step and the feed's lateness ({lateness}) together: rows that come late may be too old for it",
-        lateness=feed.lateness,
+        lateness=Context(feed, {}).span_text(feed.lateness),
     )
     return [str(late)]
 

@@ -127,7 +127,7 @@ def notices_of(document: Mapping[str, Any], feed: Feed) -> list[str]:
         if total is not None and not total.at_most and window is not None and total.span > window[0] - window[1]:
             notice = Message(
                 "no answers: the window of predicate {number} is {length} long and cannot hold a total of {least}",
-                number=number + 1, length=window[0] - window[1], least=total.span,
+                number=number + 1, length=context.span_text(window[0] - window[1]), least=context.span_text(total.span),
             )  # fmt: skip
             notices.append(str(notice))
     return notices

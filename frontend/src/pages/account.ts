@@ -155,7 +155,11 @@ body.append(
         "span",
         {},
         h("label", { class: "label", for: "language" }, t("Language")),
-        h("span", { class: "hint block", id: "language-hint" }, t("Choose one if e-mails and other messages should come in it, too.")),
+        h(
+          "span",
+          { class: "hint block", id: "language-hint" },
+          t("E-mails and other messages come in it, too: without a choice, in the language in which you last opened a page."),
+        ),
       ),
       h("div", { class: "setting-control" }, language),
     ),

@@ -5,6 +5,7 @@ import hmac
 import json
 import socket
 import threading
+import time
 from base64 import b64decode
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -34,12 +35,14 @@ class Receiver:
     def __init__(self) -> None:
         self.got: list[tuple[dict[str, str], bytes]] = []
         self.statuses: list[int] = []
+        self.seconds = 0.0
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 outer.got.append(({name.lower(): value for name, value in self.headers.items()}, body))
+                time.sleep(outer.seconds)
                 status = outer.statuses.pop(0) if outer.statuses else 204
                 self.send_response(status)
                 if status == 429:
@@ -280,7 +283,13 @@ def test_a_receiver_that_drips_is_cut_off(settings: Any, monkeypatch: pytest.Mon
         answer = post(url=f"http://127.0.0.1:{server.getsockname()[1]}/", secrets_in_use=[new_secret()], webhook_id="x", body="{}", now=NOW)
         stop.set()
         thread.join()
-    assert answer.status is None and answer.error
+    assert (answer.status, answer.error) == (None, "The receiver did not answer in time.")
+
+
+def test_a_receiver_may_take_longer_to_answer_than_to_connect(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(webhooks, "CONNECT_SECONDS", 0.1)
+    receiver.seconds = 0.3
+    assert post(url=receiver.url, secrets_in_use=[new_secret()], webhook_id="x", body="{}", now=NOW).ok
 
 
 # -- from alert to message -------------------------------------------------------------------------
@@ -319,6 +328,7 @@ def test_a_delivery_is_given_up_after_the_last_attempt(query: Query, channel: Ch
     receiver.statuses = [500] * 20
     for _ in range(20):
         Delivery.objects.update(next_at=timezone.now())
+        Channel.objects.update(not_before=None)
         deliver()
     delivery = Delivery.objects.get()
     assert delivery.attempts == len(deliveries.RETRY_AFTER) + 1 == len(receiver.got)
@@ -348,11 +358,61 @@ def test_failed_deliveries_are_sent_as_soon_as_the_receiver_is_back(query: Query
     assert (deliver(), Delivery.objects.filter(sent_at=None).count()) == (4, 0)
 
 
-def test_a_test_that_arrives_ends_the_failures_of_a_channel(query: Query, channel: Channel, receiver: Receiver) -> None:
+def away(query: Query, receiver: Receiver) -> None:
+    """Five messages have failed; more would fail."""
     receiver.statuses = [500] * 5
     record(query, *(crossing(query, "in", entity, 10) for entity in "abcde"))
     deliver()
     assert Channel.objects.get().failures == 5
+
+
+def test_a_receiver_that_is_away_rests_between_attempts(query: Query, channel: Channel, receiver: Receiver) -> None:
+    """Each of many messages that wait for it would hold up the messages of other channels."""
+    away(query, receiver)
+    record(query, crossing(query, "in", "f", 11))
+    Delivery.objects.update(next_at=timezone.now())
+    assert deliver() == 0
+    receiver.statuses = [500, 500]
+    for wait in (60, 90):
+        Channel.objects.update(not_before=timezone.now())
+        assert deliver() == 1
+        rest = Channel.objects.get().not_before - timezone.now()  # type: ignore[operator]
+        assert wait - 5 < rest.total_seconds() <= wait
+    Channel.objects.update(not_before=timezone.now())
+    assert (deliver(), Channel.objects.get().not_before, Delivery.objects.filter(sent_at=None).count()) == (6, None, 0)
+
+
+def test_a_message_that_a_user_sends_again_goes_first(query: Query, channel: Channel, receiver: Receiver) -> None:
+    away(query, receiver)
+    Delivery.objects.update(next_at=timezone.now())
+    chosen = Delivery.objects.latest("id")
+    deliveries.delivery_retry(delivery=chosen)
+    receiver.statuses = [500]
+    assert deliver() == 1
+    chosen.refresh_from_db()
+    assert chosen.attempts == 2
+
+
+def test_a_channel_that_fails_shows_why_and_when_it_is_tried_again(
+    query: Query, channel: Channel, receiver: Receiver, people: SimpleNamespace, client_of: Callable[..., APIClient]
+) -> None:
+    client = client_of(people.owner)
+    receiver.statuses = [302, 429]
+    record(query, crossing(query, "in", "a", 10), crossing(query, "in", "b", 10))
+    deliver()
+    (row,) = client.get("/api/v1/channels/").json()["results"]
+    assert (row["problem"], row["failures"]) == ("HTTP 429", 2)
+    sent = client.get(f"/api/v1/channels/{channel.pk}/deliveries").json()["results"]
+    assert {one["next_at"] for one in sent} == {row["not_before"]}, "none is sent before the channel gets messages again"
+    Channel.objects.update(not_before=None)
+    Delivery.objects.update(next_at=timezone.now())
+    deliver()
+    (row,) = client.get("/api/v1/channels/").json()["results"]
+    assert (row["problem"], row["not_before"]) == ("", None)
+
+
+def test_a_test_that_arrives_ends_the_failures_of_a_channel(query: Query, channel: Channel, receiver: Receiver) -> None:
+    away(query, receiver)
     channel.refresh_from_db()
     assert deliveries.channel_test(channel=channel).ok
     assert Channel.objects.get().failures == 0

@@ -21,6 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
+from http import HTTPStatus
 from urllib.parse import SplitResult, urlsplit
 
 from django.conf import settings
@@ -183,10 +184,14 @@ def _exchange(parts: SplitResult, target: tuple[str, int], data: bytes, headers:
 
 
 def _words_of(status: int) -> Message:
-    """Why a message did not arrive: other than the status, a redirection has a remedy."""
+    """Why a message did not arrive: the status in words."""
     if status in REDIRECTIONS:
         return Message("HTTP {status}: the receiver redirects to another address. Messages do not follow: enter that address here.", status=status)
-    return untranslated(f"HTTP {status}")
+    if status == HTTPStatus.TOO_MANY_REQUESTS:
+        return Message("HTTP {status}: the receiver gets too many messages.", status=status)
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return Message("HTTP {status}: the receiver has an error.", status=status)
+    return Message("HTTP {status}: the receiver refuses the message.", status=status)
 
 
 def wait_of(retry_after: str | None, now: datetime) -> timedelta | None:

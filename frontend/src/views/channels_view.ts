@@ -161,7 +161,8 @@ function stateBadge(row: Channel): HTMLElement | null {
 /** Why messages do not arrive, and when the next one is sent. */
 function problemWords(row: Channel, zone: string): string {
   if (row.not_before === null || row.not_before <= Date.now()) return row.problem;
-  return `${row.problem} ${t("Next attempt {time}.", { time: formatMoment(row.not_before, "ms", zone) })}`.trim();
+  const next = t("next attempt {time}", { time: formatMoment(row.not_before, "ms", zone) });
+  return [row.problem, next].filter((words) => words !== "").join(" · ");
 }
 
 function arrivalWords(row: Channel, status: number | null): string {

@@ -99,7 +99,7 @@ def test_a_channel_that_fails_shows_why_and_when_it_is_tried_again(
     record(query, crossing(query, "in", "a", 10), crossing(query, "in", "b", 10))
     deliver()
     (row,) = client.get("/api/v1/channels/").json()["results"]
-    assert (row["problem"], row["failures"]) == ("HTTP 429", 2)
+    assert (row["problem"], row["failures"]) == ("HTTP 429: the receiver gets too many messages.", 2)
     sent = client.get(f"/api/v1/channels/{channel.pk}/deliveries").json()["results"]
     assert {one["next_at"] for one in sent} == {row["not_before"]}, "none is sent before the channel gets messages again"
     Channel.objects.update(not_before=None)

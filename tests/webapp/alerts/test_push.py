@@ -79,7 +79,7 @@ def test_another_key_is_refused_and_a_busy_service_is_retried_later(
     record(query, crossing(query, "in", "a", 10))
     settings.PUSH_KEY = ANOTHER_KEY
     deliver(channel.pk)
-    assert Delivery.objects.get().error == "HTTP 403" and browser.got == []
+    assert Delivery.objects.get().error == "HTTP 403: the receiver refuses the message." and browser.got == []
     settings.PUSH_KEY = key
     service.statuses = [429]
     Delivery.objects.update(next_at=timezone.now())

@@ -377,7 +377,7 @@ def test_the_test_button_shows_what_the_receiver_said(
     receiver.statuses = [200, 418]
     address = f"/api/v1/channels/{channel.pk}/test"
     assert client_of(people.owner).post(address).json() == {"ok": True, "status": 200, "error": ""}
-    assert client_of(people.owner).post(address).json() == {"ok": False, "status": 418, "error": "HTTP 418"}
+    assert client_of(people.owner).post(address).json() == {"ok": False, "status": 418, "error": "HTTP 418: the receiver refuses the message."}
     assert json.loads(receiver.got[0][1])["type"] == "test"
 
 

@@ -12,8 +12,8 @@ from django.utils import timezone
 
 from tests.browser.answering import Answering
 from tests.browser.test_limits import shot
+from tests.webapp.alerts.receiver import Receiver
 from tests.webapp.alerts.test_lifecycle import crossing, record
-from tests.webapp.alerts.test_webhooks import Receiver
 from webapp.alerts.deliveries import channel_create, channel_send, deliveries_prepare, notifications_plan
 from webapp.alerts.models import Alert, Channel, Delivery
 from webapp.alerts.mutes import mute_create

@@ -42,8 +42,8 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
 
     def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
         """In the reader's language; in that of the request if the address has no account or
-        its user chose no language."""
-        chosen = getattr(context.get("user"), "language", "") or language_of_address(email)
+        its language is not known."""
+        chosen = getattr(context.get("user"), "language_of_messages", "") or language_of_address(email)
         with translation.override(chosen or translation.get_language()):
             super().send_mail(template_prefix, email, context)
 

@@ -10,6 +10,11 @@ from django.http import HttpRequest, HttpResponseBase
 from django.utils import translation
 from django.utils.cache import patch_vary_headers
 
+from webapp.accounts.models import User
+from webapp.accounts.services import browser_language_note
+
+API = "/api/"
+
 
 def language_of(*chosen: str) -> str:
     """The first language that was chosen (empty: none), else the installation's. For
@@ -18,12 +23,10 @@ def language_of(*chosen: str) -> str:
 
 
 def language_of_address(email: str) -> str:
-    """The language that the account with this e-mail address chose; empty when there
-    is no account or no choice."""
-    from webapp.accounts.models import User
-
-    languages = User.objects.filter(email__iexact=email, is_active=True).exclude(language="")
-    return languages.values_list("language", flat=True).first() or ""
+    """The language of messages to the account with this e-mail address; empty when
+    there is no account or its language is not known."""
+    accounts = User.objects.filter(email__iexact=email, is_active=True)
+    return next(filter(None, (account.language_of_messages for account in accounts)), "")
 
 
 def language_of_socket(scope: Any) -> str:
@@ -41,14 +44,17 @@ class _Handshake(HttpRequest):
 
 class ReaderLanguage:
     """Middleware: a request is answered in the language that its user chose, or else in one
-    that the browser asks for."""
+    that the browser asks for. The latter is remembered when a page is opened."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         user: Any = request.user
-        chosen = getattr(user, "language", "") or translation.get_language_from_request(request)
+        asked = translation.get_language_from_request(request)
+        if user.is_authenticated and "Accept-Language" in request.headers and not request.path.startswith(API):
+            browser_language_note(user=user, language=asked)
+        chosen = getattr(user, "language", "") or asked
         with translation.override(chosen):
             answer = self.get_response(request)
         answer.headers.setdefault("Content-Language", chosen)

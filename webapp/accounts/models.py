@@ -60,9 +60,17 @@ class User(AbstractUser):
     language = models.CharField(
         max_length=10, choices=settings.LANGUAGES, blank=True, default="", help_text="Of pages and mails; empty: as the browser asks for."
     )
+    browser_language = models.CharField(
+        max_length=10, blank=True, default="", editable=False, help_text="In which the user last opened a page: of messages, without a choice."
+    )
     time_zone = models.CharField(max_length=64, default="UTC", help_text="Name of the zone that times are shown in (IANA).")
     units = models.CharField(max_length=10, choices=Units.choices, default=Units.METRIC, help_text="Units that distances and speeds are shown in.")
     quotas = models.JSONField(default=dict, blank=True, help_text="Those that differ from the server's, by name.")
+
+    @property
+    def language_of_messages(self) -> str:
+        """What was chosen, else what the browser asked for; empty: neither is known."""
+        return self.language or self.browser_language
 
 
 class Team(models.Model):

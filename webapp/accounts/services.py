@@ -105,6 +105,13 @@ def profile_update(
     return user
 
 
+def browser_language_note(*, user: User, language: str) -> None:
+    """Remembers the language that the user's browser asks for, for messages that are sent outside
+    their requests."""
+    if language != user.browser_language:
+        User.objects.filter(pk=user.pk).update(browser_language=language)
+
+
 def password_change(*, user: User, password: str) -> None:
     """Sets a checked password. Sessions are bound to its hash: all of the user's sessions end
     except the caller's, which the caller renews. All tokens end."""

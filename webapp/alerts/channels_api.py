@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, ClassVar
 
 from django.db.models import QuerySet
@@ -39,15 +40,17 @@ class ChannelSerializer(OwnedSerializer):
     last_sent_at = serializers.DateTimeField(read_only=True, allow_null=True)
     waiting = serializers.IntegerField(read_only=True)
     held_back = serializers.IntegerField(read_only=True)
+    problem = TranslatedField(read_only=True)
     disabled_reason = TranslatedField(read_only=True)
 
     class Meta:
         model = Channel
         fields = (
             "id", "name", "kind", "url", "recipient", "browser_keys", "enabled", "disabled_reason", "min_severity", "per_minute",
-            "all_queries", "queries", *Channel.TIMING, "failures", "last_sent_at", "waiting", "held_back", *OwnedSerializer.OWNED, "created_at",
+            "all_queries", "queries", *Channel.TIMING, "failures", "problem", "not_before", "last_sent_at", "waiting", "held_back",
+            *OwnedSerializer.OWNED, "created_at",
         )  # fmt: skip
-        read_only_fields = ("failures", "created_at")
+        read_only_fields = ("failures", "not_before", "created_at")
         extra_kwargs: ClassVar[dict[str, Any]] = {"per_minute": {"min_value": 1, "max_value": 600}, "browser_keys": {"write_only": True}}
 
     def get_fields(self) -> dict[str, Any]:
@@ -98,17 +101,40 @@ MADE = PolymorphicProxySerializer("MadeChannel", [NewChannelSerializer, ChannelS
 
 
 class DeliverySerializer(serializers.ModelSerializer[Delivery]):
-    """One message to a channel."""
+    """One message to a channel. `next_at`: not before the channel gets messages again."""
 
     error = TranslatedField(read_only=True)
     alerts = serializers.SerializerMethodField()
+    escalations = serializers.SerializerMethodField()
+    next_at = serializers.SerializerMethodField()
 
     class Meta:
         model = Delivery
-        fields = ("id", "webhook_id", "test", "alerts", "created_at", "attempts", "next_at", "sent_at", "failed_at", "status_code", "error")
+        fields = (
+            "id",
+            "webhook_id",
+            "test",
+            "alerts",
+            "escalations",
+            "created_at",
+            "attempts",
+            "next_at",
+            "sent_at",
+            "failed_at",
+            "status_code",
+            "error",
+        )
 
     def get_alerts(self, delivery: Delivery) -> list[int]:
         return [notification.alert_id for notification in delivery.notifications.all()][:100]
+
+    def get_escalations(self, delivery: Delivery) -> list[int]:
+        """For each alert that is in the message because nobody acknowledged it in
+        time: after how many minutes."""
+        return [notification.after_minutes for notification in delivery.notifications.all() if notification.after_minutes > 0][:100]
+
+    def get_next_at(self, delivery: Delivery) -> datetime:
+        return max(delivery.next_at, delivery.channel.not_before or delivery.next_at)
 
 
 class SubscriptionSerializer(KnownKeys):

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.db.models import Exists, F, Min, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from engine.model.faults import refuse
@@ -42,6 +42,9 @@ RETRY_AFTER = [timedelta(seconds=s) for s in (5, 30, 300, 1_800, 7_200, 28_800, 
 """Waits after the first, second, ... failed attempt; after the last one the message is given up."""
 OLD_SECRET_LIVES = timedelta(hours=24)
 MOST_BROWSERS = 10
+REST, LONGEST_REST = timedelta(seconds=30), timedelta(minutes=2)
+"""A channel with BROKEN_AFTER failures in a row gets nothing for this long, then one message: many
+messages for receivers that hang must not take all senders from the other channels."""
 AWAY_AFTER = 3
 """After this many failures in a row the receiver counts as unreachable. Fewer may mean
 that it rejects one message."""
@@ -174,12 +177,12 @@ def _ready(now: datetime) -> Q:
 
 
 def channel_send(*, channel_id: int, seconds: float = 20.0) -> int:
-    """Sends due messages for one channel, oldest first, for at most about `seconds`; returns the
-    number of attempts."""
+    """Sends due messages for one channel, those due longest first, for at most about `seconds`;
+    returns the number of attempts."""
     attempts = 0
     end = timezone.now() + timedelta(seconds=seconds)
     while (now := timezone.now()) < end:
-        due = _due(now).filter(channel=channel_id).select_related("channel").order_by("id").first()
+        due = _due(now).filter(channel=channel_id).select_related("channel").order_by("next_at", "id").first()
         if due is None:
             break
         if _claim(due, now):
@@ -234,9 +237,15 @@ def delivery_settle(*, delivery: Delivery, answer: Answer) -> None:
         else:
             # Jitter, so that messages that failed together are not retried together.
             delivery.next_at = now + RETRY_AFTER[delivery.attempts - 1] * random.uniform(0.8, 1.2)  # noqa: S311  not a secret
-        channel.update(failures=F("failures") + 1, not_before=None if answer.retry_after is None else now + answer.retry_after)
+        rest = _rest(delivery.channel.failures + 1) if answer.retry_after is None else answer.retry_after
+        channel.update(failures=F("failures") + 1, not_before=None if rest is None else now + rest)
     delivery.save(update_fields=["status_code", "error", "claimed_until", "sent_at", "failed_at", "next_at"])
     delivery.channel.refresh_from_db(fields=["failures", "enabled", "not_before"])
+
+
+def _rest(failures: int) -> timedelta | None:
+    """How long nothing is sent to a receiver that has failed so many times in a row."""
+    return None if failures < BROKEN_AFTER else min(REST * (failures - BROKEN_AFTER + 1), LONGEST_REST)
 
 
 def _settle_arrival(delivery: Delivery, now: datetime) -> None:
@@ -251,11 +260,13 @@ def _waiting(channel_id: int) -> QuerySet[Delivery]:
 
 
 def delivery_retry(*, delivery: Delivery) -> None:
-    """Retries a failed message now, even if it was given up. Raises Refused
-    for one that was delivered."""
+    """Retries a failed message now, even if it was given up, before the channel's others. Raises
+    Refused for one that was delivered."""
     now = timezone.now()
+    longest_due = _waiting(delivery.channel_id).exclude(pk=delivery.pk).aggregate(at=Min("next_at"))["at"]
+    first = min(now, longest_due or now) - timedelta(milliseconds=1)
     unsent = Delivery.objects.filter(pk=delivery.pk, sent_at=None, test=False)
-    if not unsent.update(next_at=now, failed_at=None):
+    if not unsent.update(next_at=first, failed_at=None):
         raise refuse("", Message("This message arrived, or is a test: there is nothing to try again."))
     Channel.objects.filter(pk=delivery.channel_id).update(not_before=None)
 

@@ -252,7 +252,7 @@ class Channel(Timed, Owned):
     all_queries = models.BooleanField(default=True, help_text="Also those registered later; else the chosen ones only.")
     queries = models.ManyToManyField(Query, blank=True, related_name="channels")
     failures = models.PositiveIntegerField(default=0, editable=False, help_text="Failed attempts since the last success.")
-    not_before = models.DateTimeField(null=True, editable=False, help_text="Until then the receiver asked to be left alone.")
+    not_before = models.DateTimeField(null=True, editable=False, help_text="Until then nothing is sent: the receiver asked for it, or fails.")
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     objects = OwnedQuerySet.as_manager()

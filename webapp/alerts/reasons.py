@@ -18,6 +18,8 @@ def reason_of(error: Exception) -> Message:
             return Message("The name of the receiver's host has no address: check it ({why}).", why=error.strerror)
         case ConnectionRefusedError():
             return Message("Nothing listens at the receiver's address and port (connection refused).")
+        case ConnectionResetError():
+            return Message("The receiver closed the connection without an answer.")
         case ssl.SSLCertVerificationError():
             return Message("The receiver's certificate is not trusted: {why}.", why=getattr(error, "verify_message", error.strerror))
         case TimeoutError():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any, TypedDict
 
-from django.db.models import Count, Exists, F, Func, IntegerField, Max, OuterRef, Prefetch, Q, QuerySet, Subquery
+from django.db.models import Count, Exists, F, Func, IntegerField, Max, OuterRef, Prefetch, Q, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
@@ -96,14 +96,17 @@ def alert_summary(*, user: AnyUser) -> dict[str, dict[str, int]]:
 
 def channel_list(*, user: AnyUser) -> QuerySet[Channel]:
     """The channels that `user` may see, with the queries that `user` may see, with `last_sent_at`,
-    `waiting` (messages not sent yet) and `held_back` (alerts that are in no message yet: for quiet
-    hours, digests, or because a limit of messages is reached)."""
+    `waiting` (messages not sent yet), `problem` (why the last one failed, empty after a success)
+    and `held_back` (alerts that are in no message yet: for quiet hours, digests, or because a limit
+    of messages is reached)."""
     unsent = Q(deliveries__sent_at=None, deliveries__failed_at=None, deliveries__id__isnull=False)
     held_back = Notification.objects.filter(channel=OuterRef("pk"), delivery=None).order_by().values("channel").annotate(n=Count("id")).values("n")
+    failed = Delivery.objects.filter(channel=OuterRef("pk"), channel__failures__gt=0, sent_at=None).exclude(error="")
+    problems = failed.order_by("-id").values("error")
     return (
         Channel.objects.visible_to(user)
         .with_editable(user)
-        .annotate(held_back=Coalesce(Subquery(held_back), 0))
+        .annotate(held_back=Coalesce(Subquery(held_back), 0), problem=Coalesce(Subquery(problems[:1]), Value("")))
         .annotate(last_sent_at=Max("deliveries__sent_at"), waiting=Count("deliveries", filter=unsent, distinct=True))
         .select_related("owner", "team")
         .prefetch_related(Prefetch("queries", Query.objects.visible_to(user)))

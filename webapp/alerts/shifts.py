@@ -173,7 +173,7 @@ def shifts_warn(now: datetime | None = None) -> int:
         if warning is not None:
             if not settings.EMAIL_GIVEN or not shift.owner.email or not shift.owner.is_active:
                 continue
-            with translation.override(language_of(shift.owner.language)):
+            with translation.override(language_of(shift.owner.language_of_messages)):
                 # Written again in the reader's language.
                 is_mailed = _mailed(shift, warning_of(shift, moment) or warning)
             if not is_mailed:

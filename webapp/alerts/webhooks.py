@@ -21,6 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
+from http import HTTPStatus
 from urllib.parse import SplitResult, urlsplit
 
 from django.conf import settings
@@ -155,13 +156,15 @@ class _Pinned(http.client.HTTPConnection):
         if ipaddress.ip_address(connection.getpeername()[0].split("%")[0]) != ipaddress.ip_address(self.address.split("%")[0]):
             connection.close()
             raise OSError("connected to another address")
+        connection.settimeout(TOTAL_SECONDS)
         self.sock = ssl.create_default_context().wrap_socket(connection, server_hostname=self.host) if self.secure else connection
 
 
 def _exchange(parts: SplitResult, target: tuple[str, int], data: bytes, headers: Mapping[str, str]) -> Answer:
     connection = _Pinned(parts, *target)
+    late = threading.Event()
     # A receiver that sends single bytes would stay within the time-out of each read.
-    timer = threading.Timer(TOTAL_SECONDS, lambda: _abort(connection))
+    timer = threading.Timer(TOTAL_SECONDS, _abort, [connection, late])
     timer.daemon = True
     timer.start()
     try:
@@ -170,6 +173,10 @@ def _exchange(parts: SplitResult, target: tuple[str, int], data: bytes, headers:
         response = connection.getresponse()
         response.read(READ_BYTES)
         status, retry = response.status, response.headers.get("Retry-After")
+    except (OSError, http.client.HTTPException) as error:
+        if late.is_set():
+            raise TimeoutError from error
+        raise
     finally:
         timer.cancel()
         connection.close()
@@ -177,10 +184,14 @@ def _exchange(parts: SplitResult, target: tuple[str, int], data: bytes, headers:
 
 
 def _words_of(status: int) -> Message:
-    """Why a message did not arrive: other than the status, a redirection has a remedy."""
+    """Why a message did not arrive: the status in words."""
     if status in REDIRECTIONS:
         return Message("HTTP {status}: the receiver redirects to another address. Messages do not follow: enter that address here.", status=status)
-    return untranslated(f"HTTP {status}")
+    if status == HTTPStatus.TOO_MANY_REQUESTS:
+        return Message("HTTP {status}: the receiver gets too many messages.", status=status)
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return Message("HTTP {status}: the receiver has an error.", status=status)
+    return Message("HTTP {status}: the receiver refuses the message.", status=status)
 
 
 def wait_of(retry_after: str | None, now: datetime) -> timedelta | None:
@@ -201,7 +212,8 @@ def wait_of(retry_after: str | None, now: datetime) -> timedelta | None:
     return min(max(wait, timedelta()), LONGEST_WAIT)
 
 
-def _abort(connection: http.client.HTTPConnection) -> None:
+def _abort(connection: http.client.HTTPConnection, late: threading.Event) -> None:
+    late.set()
     if connection.sock is not None:
         try:
             connection.sock.shutdown(socket.SHUT_RDWR)

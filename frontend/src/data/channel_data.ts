@@ -2,12 +2,14 @@
 
 import { boolean, id, integer, list, nullable, otherwise, record, string } from "../lib/parse";
 import { moment, type Channel } from "../lib/shapes";
-import { t } from "../lib/texts";
+import { t, tn } from "../lib/texts";
 
 export const delivery = record({
   id,
   test: boolean,
   alerts: list(id),
+  /** For each alert that is in it by an escalation: after how many minutes. */
+  escalations: otherwise(list(integer), []),
   created_at: moment,
   attempts: integer,
   next_at: moment,
@@ -33,6 +35,17 @@ export function contentWords(one: Delivery): string {
       ? t("{count} or more alerts", { count: 100 })
       : t("{count} alerts", { count: one.alerts.length });
 }
+
+/** That nobody had acknowledged its alerts in time; "" if none is in it by an escalation. */
+export function escalationWords(one: Delivery): string {
+  const minutes = one.escalations[0];
+  if (minutes === undefined) return "";
+  return one.alerts.length === 1
+    ? escalatedWords(minutes)
+    : tn("one of them by an escalation", "{count} of them by an escalation", one.escalations.length);
+}
+
+export const escalatedWords = (minutes: number): string => t("Escalation: not acknowledged within {minutes} min", { minutes });
 
 /** Why the last attempt failed; "" if none failed. */
 export function reasonWords(one: Delivery): string {

@@ -423,6 +423,10 @@ export const channel = record({
   all_queries: otherwise(boolean, true),
   queries: otherwise(list(id), []),
   failures: otherwise(integer, 0),
+  /** Why its last message failed; empty after one that arrived. */
+  problem: otherwise(string, ""),
+  /** Nothing is sent before. */
+  not_before: otherwise(nullable(moment), null),
   last_sent_at: nullable(moment),
   waiting: otherwise(integer, 0),
   held_back: otherwise(integer, 0),

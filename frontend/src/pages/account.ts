@@ -155,7 +155,7 @@ body.append(
         "span",
         {},
         h("label", { class: "label", for: "language" }, t("Language")),
-        h("span", { class: "hint block", id: "language-hint" }, t("Choose one if e-mails and other messages should come in it, too.")),
+        h("span", { class: "hint block", id: "language-hint" }, t("Messages come in it too: without a choice, in that of your last page.")),
       ),
       h("div", { class: "setting-control" }, language),
     ),

@@ -19,6 +19,7 @@ import {
 } from "../lib/shapes";
 import { anything } from "../lib/parse";
 import { onceAtATime } from "../lib/presses";
+import { escalatedWords } from "../data/channel_data";
 import { orderedEvidence } from "../data/evidence";
 import { formatAgo, formatMoment, formatSpan, zoneName, type Zone } from "../lib/time";
 import { answerTitle, inSentence, SEVERITY_NAMES, STATE_NAMES, STEP_NAMES, versionWords } from "../lib/words";
@@ -413,6 +414,7 @@ export class AlertDetailView {
             icon(one.sent_at === null ? "clock" : "check"),
             h("span", {}, one.channel),
             h("span", { class: "faint" }, this.deliveryWords(alert, one)),
+            one.after_minutes > 0 && one.due_at === null ? h("span", { class: "faint" }, escalatedWords(one.after_minutes)) : null,
           ),
         ),
       ),

@@ -11,7 +11,7 @@ import { newSecret, pushKey, reachability, tested } from "../lib/answers";
 import { button, empty, h, replace } from "../lib/dom";
 import { pushChannel, setPushChannel } from "../lib/preferences";
 import { browserName, NoPush, subscribe, unsubscribe } from "../lib/push";
-import { formatAgo } from "../lib/time";
+import { formatAgo, formatMoment } from "../lib/time";
 import { fromSeverity } from "../lib/words";
 import { openChannelForm, showChannelSecret } from "./channel_form_view";
 import { openDeliveryLog } from "./delivery_log_view";
@@ -92,6 +92,7 @@ export class ChannelsView {
         ),
         h("div", { class: "small muted truncate mono" }, addressWords(row)),
         h("div", { class: "small faint" }, summary(row)),
+        row.enabled && row.failures > 0 ? h("div", { class: "small channel-problem" }, problemWords(row, this.me.time_zone)) : null,
         row.editable ? this.actions(row) : null,
       ),
       h("label", { class: "switch" }, enabled, h("span", {})),
@@ -155,6 +156,13 @@ const isHere = (row: Channel): boolean => row.kind === "push" && row.id === push
 function stateBadge(row: Channel): HTMLElement | null {
   if (row.disabled_reason !== "") return h("span", { class: "badge badge-critical" }, row.disabled_reason);
   return row.failures > 0 ? h("span", { class: "badge badge-high" }, tn("one failure", "{count} failures", row.failures)) : null;
+}
+
+/** Why messages do not arrive, and when the next one is sent. */
+function problemWords(row: Channel, zone: string): string {
+  if (row.not_before === null || row.not_before <= Date.now()) return row.problem;
+  const next = t("next attempt {time}", { time: formatMoment(row.not_before, "ms", zone) });
+  return [row.problem, next].filter((words) => words !== "").join(" · ");
 }
 
 function arrivalWords(row: Channel, status: number | null): string {

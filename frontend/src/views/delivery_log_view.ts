@@ -1,6 +1,6 @@
 /** The deliveries of a channel: when, the result and its reason, and a button to retry. */
 
-import { contentWords, delivery, reasonWords, stateOf, type Delivery } from "../data/channel_data";
+import { contentWords, delivery, escalationWords, reasonWords, stateOf, type Delivery } from "../data/channel_data";
 import type { Channel } from "../lib/shapes";
 import { get, page, post } from "../lib/api";
 import { button, h, replace } from "../lib/dom";
@@ -35,6 +35,7 @@ export async function openDeliveryLog(channel: Channel, zone: string): Promise<v
         "td",
         {},
         one.alerts.length === 1 && !one.test ? h("a", { href: `/alerts/${one.alerts[0]!}` }, contentWords(one)) : contentWords(one),
+        h("div", { class: "small muted" }, escalationWords(one)),
       ),
       h(
         "td",

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 from django.core.mail import EmailMessage
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from rest_framework.test import APIClient
 
 
@@ -28,6 +30,32 @@ def test_the_chosen_language_overrides_the_browsers(people: SimpleNamespace) -> 
     people.analyst.language = "de"
     people.analyst.save()
     assert ">Abfragen<" in client.get("/queries/").text
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "noted"),
+    [
+        ("/account/", {"Accept-Language": "de-AT,de;q=0.9"}, "de"),
+        ("/account/", {}, ""),
+        ("/api/v1/me", {"Accept-Language": "de"}, ""),
+    ],
+)
+def test_the_language_in_which_a_page_was_opened_is_remembered(people: SimpleNamespace, path: str, headers: dict[str, str], noted: str) -> None:
+    """Requests of programs, and those that a page makes by itself, do not count."""
+    client = Client(headers=headers)
+    client.force_login(people.analyst)
+    assert client.get(path).status_code == 200
+    people.analyst.refresh_from_db()
+    assert people.analyst.browser_language == noted
+
+
+def test_the_remembered_language_is_not_written_again(people: SimpleNamespace) -> None:
+    client = Client(headers={"Accept-Language": "de"})
+    client.force_login(people.analyst)
+    client.get("/account/")
+    with CaptureQueriesContext(connection) as queries:
+        client.get("/account/")
+    assert not [query for query in queries if query["sql"].startswith("UPDATE")]
 
 
 @pytest.mark.parametrize(

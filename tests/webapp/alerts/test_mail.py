@@ -21,6 +21,7 @@ from rest_framework.test import APIClient
 from tests.webapp.accounts.outside import mail_server
 from tests.webapp.alerts.test_lifecycle import crossing, record
 from tests.webapp.links import opened, page_of
+from webapp.accounts.models import User
 from webapp.alerts.deliveries import channel_create, channel_send, channel_test, deliveries_prepare, notifications_plan
 from webapp.alerts.models import Alert, Channel, Delivery
 from webapp.alerts.picture import EVIDENCE, REGION, TRACKS
@@ -132,6 +133,26 @@ def test_a_mail_is_in_the_language_of_its_reader_not_of_its_sender(
     assert [mail["Subject"] for mail in mails] == ["[Low] In and out: a", "[Niedrig] In and out: b", "[Low] In and out: c"]
     assert "Bestätigen: https://" in text_of(mails[1]) and ">Bestätigen</a>" in text_of(mails[1], "html")
     assert "(Hineingekommen), geöffnet" in text_of(mails[1])
+
+
+def test_a_mail_is_in_the_language_of_the_pages_that_its_reader_opened_last(
+    mails: list[EmailMessage], channel: Channel, query: Query, people: SimpleNamespace
+) -> None:
+    """Without a choice it is the browser's: of the address's account, else of the channel's
+    owner."""
+    for number, (reader, language) in enumerate([(people.owner, "de-AT,de;q=0.9"), (people.analyst, "en"), (people.analyst, "de")]):
+        opens_a_page(reader, language)
+        record(query, crossing(query, "in", f"car{number}", number))
+        deliver(channel)
+        people.analyst.email = "duty@example.org"
+        people.analyst.save()
+    assert [mail["Subject"] for mail in mails] == ["[Niedrig] In and out: car0", "[Low] In and out: car1", "[Niedrig] In and out: car2"]
+
+
+def opens_a_page(user: User, language: str) -> None:
+    client = Client(headers={"Accept-Language": language})
+    client.force_login(user)
+    assert client.get("/account/").status_code == 200
 
 
 def test_a_test_of_a_channel_is_in_its_owners_language(mails: list[EmailMessage], channel: Channel) -> None:

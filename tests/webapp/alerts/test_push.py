@@ -79,7 +79,7 @@ def test_another_key_is_refused_and_a_busy_service_is_retried_later(
     record(query, crossing(query, "in", "a", 10))
     settings.PUSH_KEY = ANOTHER_KEY
     deliver(channel.pk)
-    assert Delivery.objects.get().error == "HTTP 403" and browser.got == []
+    assert Delivery.objects.get().error == "HTTP 403: the receiver refuses the message." and browser.got == []
     settings.PUSH_KEY = key
     service.statuses = [429]
     Delivery.objects.update(next_at=timezone.now())
@@ -169,10 +169,11 @@ def test_a_renewed_subscription_replaces_the_old_one_without_a_log_in(
     assert renew(old, old.key_text) == 404, "it is no browser's any more"
 
 
+@pytest.mark.parametrize("field", ["language", "browser_language"])
 def test_a_message_to_a_browser_is_in_its_owners_language(
-    people: SimpleNamespace, query: Query, service: PushService, client_of: Callable[..., APIClient]
+    people: SimpleNamespace, query: Query, service: PushService, client_of: Callable[..., APIClient], field: str
 ) -> None:
-    people.owner.language = "de"
+    setattr(people.owner, field, "de")
     people.owner.save()
     browser = Browser("/one")
     subscribe(client_of(people.owner), service, browser)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import socket
 import ssl
 
@@ -15,6 +16,7 @@ from webapp.alerts.webhooks import post_bytes
     ("error", "words"),
     [
         (socket.gaierror(-2, "Name or service not known"), "The name of the receiver's host has no address: check it (Name or service not known)."),
+        (http.client.RemoteDisconnected("Remote end closed connection without response"), "The receiver closed the connection without an answer."),
         (ConnectionRefusedError(111, "Connection refused"), "Nothing listens at the receiver's address and port (connection refused)."),
         (ssl.SSLCertVerificationError(1, "certificate verify failed"), "The receiver's certificate is not trusted: certificate verify failed."),
         (TimeoutError("timed out"), "The receiver did not answer in time."),

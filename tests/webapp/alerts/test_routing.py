@@ -133,6 +133,13 @@ def test_an_unacknowledged_alert_is_escalated_after_its_delay(query: Query, peop
     assert [json.loads(one.body)["data"]["alerts"][0]["after_minutes"] for one in Delivery.objects.order_by("id")] == [0, 10, 10]
 
 
+def test_what_was_sent_names_the_escalation(query: Query, people: SimpleNamespace, client_of: Callable[[Any], APIClient]) -> None:
+    deliveries_prepare(escalating(query, people) + timedelta(minutes=10))
+    desk = Channel.objects.get(name="desk")
+    rows = client_of(people.owner).get(f"/api/v1/channels/{desk.pk}/deliveries").json()["results"]
+    assert [one["escalations"] for one in rows] == [[10], []]
+
+
 @pytest.mark.parametrize("step", [Step.ACKNOWLEDGED, Step.RESOLVED])
 def test_an_acknowledged_alert_is_not_escalated(step: Step, query: Query, people: SimpleNamespace) -> None:
     opened = escalating(query, people)

@@ -105,7 +105,7 @@ def _reply(code: int, text: bytes | str) -> str:
 def in_words_of(owner: User, language: str = "") -> Iterator[None]:
     """Texts inside are in this language or, without one, in the owner's, and
     times in the owner's zone."""
-    with translation.override(language_of(language, owner.language)), timezone.override(ZoneInfo(owner.time_zone)):
+    with translation.override(language_of(language, owner.language_of_messages)), timezone.override(ZoneInfo(owner.time_zone)):
         yield
 
 

@@ -7,7 +7,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("alerts", "0020_no_direction_marks"),
+        ("alerts", "0021_channel_rests"),
     ]
 
     operations = [

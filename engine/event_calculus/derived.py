@@ -212,7 +212,7 @@ class DerivedFluents:
         if construct.operator == "intersect_all":
             return _fold(intersect, inputs)
         if construct.operator == "relative_complement_all":
-            return inputs[0] if len(inputs) == 1 else subtract(inputs[0], _fold(union, inputs[1:]))
+            return inputs[0] if len(inputs) == 1 else subtract(self._in_window(inputs[0]), _fold(union, inputs[1:]))
         if construct.operator == "complement_all":
             return subtract(self._always(rule, rows, construct), _fold(union, inputs))
         if construct.operator == "longer_than":
@@ -220,6 +220,10 @@ class DerivedFluents:
             duration = np.broadcast_to(np.asarray(number(self.kb, rows, construct.amount), np.float64), (rows.n,))
             return longer_than(inputs[0], duration, self.bounds.query_time)
         return self._apply_allen(rule, rows, construct, inputs[0], inputs[1])
+
+    def _in_window(self, lists: Intervals) -> Intervals:
+        """The lists without what is before the window: other lists are not known there."""
+        return gather(lists, np.arange(lists.lists), self.bounds.first)
 
     def _always(self, rule: IntervalRule, rows: Rows, construct: Construct) -> Intervals:
         """The whole window for each grounding. With exact edges it has one tick more, which is

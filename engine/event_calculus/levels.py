@@ -296,9 +296,9 @@ def evaluation_order(component: Sequence[Node], dependencies: Sequence[Dependenc
     return [node for alone in _components(list(component), instant) for node in alone]
 
 
-def simple_values(program: Program) -> dict[Indicator, frozenset[str] | None]:
+def simple_values(program: Program, *, with_sources: bool = True) -> dict[Indicator, frozenset[str] | None]:
     """The values that rules assign to each simple fluent; null if a rule has
-    a variable for the value."""
+    a variable for the value. `with_sources`: also those at whose initiation a deadline is set."""
     found: dict[Indicator, set[str | None]] = {}
     for rule in program.point_rules:
         if rule.kind == "initiate":
@@ -308,7 +308,8 @@ def simple_values(program: Program) -> dict[Indicator, frozenset[str] | None]:
     for start in program.initially:
         found.setdefault(start.indicator, set()).update(_pattern([start.fluent.value]))
     for deadline in program.deadlines:
-        found.setdefault(deadline.fluent, set()).update(_pattern([deadline.before, deadline.after]))
+        ends = [deadline.before, deadline.after] if with_sources else [deadline.after]
+        found.setdefault(deadline.fluent, set()).update(_pattern(ends))
     return {indicator: None if None in values else frozenset(filter(None, values)) for indicator, values in found.items()}
 
 

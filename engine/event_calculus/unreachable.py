@@ -20,17 +20,21 @@ Values = frozenset[str] | None
 
 
 def unreachable_values(program: Program, reads: Iterable[tuple[FluentPattern, SourceLocation]]) -> Iterator[Problem]:
-    """A notice for each terminatedAt and each condition whose fluent never has the value; `reads`:
-    the fluents that conditions read, with their places."""
-    simple = simple_values(program)
+    """A notice for each terminatedAt, deadline and condition whose fluent never has the value;
+    `reads`: the fluents that conditions read, with their places."""
+    simple = simple_values(program, with_sources=False)
     for rule in program.point_rules:
         if rule.kind == "terminate" and not _may_be(rule.terms[-1], simple.get(rule.indicator)):
             yield Problem(rule.location, Message("ignored: terminatedAt({fluent}); no rule initiates it", fluent=_written(rule)))
+    for deadline in program.deadlines:
+        values = simple[deadline.fluent]
+        if not _may_be(deadline.before, values):
+            yield Problem(deadline.location, _never(deadline.fluent[0], deadline.before, values or frozenset()))
     given = _with_intervals(simple, program)
     for pattern, location in reads:
         values = given.get(pattern.indicator)
         if pattern.indicator not in program.inputs and not _may_be(pattern.value, values):
-            yield Problem(location, _never(pattern, values or frozenset()))
+            yield Problem(location, _never(pattern.name, pattern.value, values or frozenset()))
 
 
 def _with_intervals(simple: Mapping[Indicator, Values], program: Program) -> dict[Indicator, Values]:
@@ -54,8 +58,8 @@ def _written(rule: PointRule) -> str:
     return f"{format_relation(rule.name, arguments)}={value}"
 
 
-def _never(pattern: FluentPattern, values: frozenset[str]) -> Message:
-    name, value = base_name(pattern.name), restore_anonymous(str(pattern.value))
+def _never(fluent: str, term: Term, values: frozenset[str]) -> Message:
+    name, value = base_name(fluent), restore_anonymous(str(term))
     if not values:
         return Message("{name} never holds: no rule initiates it", name=name)
     return Message("{name} is never {value}; rules give it {values}", name=name, value=value, values=", ".join(sorted(values)))

@@ -172,6 +172,15 @@ def own_notices(text: str) -> list[str]:
         ("happensAt(o(X), T) :- happensAt(a(X), T), \\+ holdsAt(busy(X)=no, T).", ["line 2, column 54: busy is never no; rules give it true"]),
         ("happensAt(o(X), T) :- happensAt(end(busy(X)=no), T).", ["line 2, column 37: busy is never no; rules give it true"]),
         ("holdsFor(o(X)=true, I) :- holdsFor(busy(X)=no, J), union_all([J], I).", ["line 2, column 36: busy is never no; rules give it true"]),
+        ("fi(busy(X)=tru, busy(X)=true, 5).", ["line 2, column 1: busy is never tru; rules give it true"]),
+        (
+            "fi(busy(X)=tru, busy(X)=later, 5). fi(busy(X)=later, busy(X)=true, 5).",
+            ["line 2, column 1: busy is never tru; rules give it later, true"],
+        ),
+        (
+            "fi(busy(X)=no, busy(X)=true, 5). happensAt(o(X), T) :- happensAt(a(X), T), holdsAt(busy(X)=no, T).",
+            ["line 2, column 1: busy is never no; rules give it true", "line 2, column 84: busy is never no; rules give it true"],
+        ),
         ("terminatedAt(busy(X)=true, T) :- happensAt(a(X), T).", []),
         ("initially(busy(ann)=yes). terminatedAt(busy(X)=yes, T) :- happensAt(a(X), T).", []),
         ("terminatedAt(busy(X)=later, T) :- happensAt(a(X), T). fi(busy(X)=true, busy(X)=later, 5).", []),

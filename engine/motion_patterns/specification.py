@@ -119,18 +119,25 @@ def uses_places(specification: MotionSpecification) -> bool:
 
 
 def notices_of(document: Mapping[str, Any], feed: Feed) -> list[str]:
-    """Totals that their windows cannot hold: such a query has no answers."""
+    """Totals that can never be reached: such a query has no answers."""
     context = Context(feed, {})
-    notices = []
-    for number, members in enumerate(document["predicates"]):
-        window, total = _window(members.get("window"), context), _total(members, members.get("quantifier"), context)
-        if total is not None and not total.at_most and window is not None and total.span > window[0] - window[1]:
-            notice = Message(
-                "no answers: the window of predicate {number} is {length} long and cannot hold a total of {least}",
-                number=number + 1, length=context.span_text(window[0] - window[1]), least=context.span_text(total.span),
-            )  # fmt: skip
-            notices.append(str(notice))
-    return notices
+    predicates = enumerate(document["predicates"], start=1)
+    return [str(notice) for number, members in predicates if (notice := _unreachable_total(number, members, context)) is not None]
+
+
+def _unreachable_total(number: int, members: Mapping[str, Any], context: Context) -> Message | None:
+    window, total = _window(members.get("window"), context), _total(members, members.get("quantifier"), context)
+    if total is None or total.at_most or window is None:
+        return None
+    length, least = (context.span_text(span) for span in (window[0] - window[1], total.span))
+    if total.span > window[0] - window[1]:
+        return Message(
+            "no answers: the window of predicate {number} is {length} long and cannot hold a total of {least}",
+            number=number, length=length, least=least,
+        )  # fmt: skip
+    if total.gap == 0:
+        return Message("no answers: predicate {number} holds a position for the gap after its sample, which is 0", number=number)
+    return None
 
 
 def _predicate(item: Any, context: Context) -> Predicate | None:

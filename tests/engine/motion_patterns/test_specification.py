@@ -110,3 +110,10 @@ def test_a_total_that_its_window_cannot_hold_is_noticed(total, is_noticed):
     document = tour(predicates=[{"inside": {"region": "bank"}, "window": [7, 2], "quantifier": "total", **total}])
     said = ["no answers: the window of predicate 1 is 5 long and cannot hold a total of 6"]
     assert notices_of(document, PLANE) == (said if is_noticed else [])
+
+
+@pytest.mark.parametrize(("total", "is_noticed"), [({"at_least": 1}, True), ({"at_most": 0}, False)])
+def test_a_total_of_positions_that_are_never_held_is_noticed(total, is_noticed):
+    document = tour(predicates=[{"inside": {"region": "bank"}, "window": [7, 2], "quantifier": "total", "gap": 0, **total}])
+    said = ["no answers: predicate 1 holds a position for the gap after its sample, which is 0"]
+    assert notices_of(document, PLANE) == (said if is_noticed else [])

@@ -13,9 +13,10 @@ from engine.runtime.derived import GraphEvaluator
 from engine.runtime.steps import bounded
 from engine.sources.eventlog import EventLog
 
-HISTORY_ROWS = 16_384
-"""Rows of history between two transactions of a query that catches up; few, so that
-batches wait only briefly."""
+LEAST_ROWS, MOST_ROWS = 2_048, 16_384
+"""Of a piece: what is read between two transactions of queries that catch up."""
+PIECE_S = 1.0
+"""How long a piece should take: batches wait for it, and users see the progress after it."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,8 @@ class CatchUp:
         Raises QueryStopped, OperatorFailed.
         """
         self._report(last)
-        for rows in _pieces(self.log.read(self.side.position + 1, last + 1)):
+        pieces = Pieces(self.log.read(self.side.position + 1, last + 1))
+        for rows in pieces:
             if not self.wanted():
                 return False
             started = time.monotonic()
@@ -49,15 +51,35 @@ class CatchUp:
             if outcome.changes.num_rows:
                 self.keep(outcome.changes)
             self._report(last)
+            took = time.monotonic() - started
+            pieces.adapt(took)
             if rest is not None:
-                rest(min(1.0, time.monotonic() - started))
+                rest(min(1.0, took))
         return True
 
     def _report(self, last: int) -> None:
         self.report([query.id for query in self.fresh], self.side.position + 1 - self.first, last + 1 - self.first)
 
 
-def _pieces(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    for table in tables:
-        for offset in range(0, table.num_rows, HISTORY_ROWS):
-            yield table.slice(offset, HISTORY_ROWS)
+class Pieces:
+    """The rows of tables in pieces of at most `rows`, which adapts to how long a piece takes: a
+    thousand rows of a sparse feed may be days, with thousands of evaluation times."""
+
+    def __init__(self, tables: Iterable[pa.Table]) -> None:
+        self._tables = tables
+        self.rows = LEAST_ROWS
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        for table in self._tables:
+            offset = 0
+            while offset < table.num_rows:
+                piece = table.slice(offset, self.rows)
+                offset += piece.num_rows
+                yield piece
+
+    def adapt(self, seconds: float) -> None:
+        """The last piece took this long."""
+        if seconds < PIECE_S:
+            self.rows = min(2 * self.rows, MOST_ROWS)
+        elif seconds > 2 * PIECE_S:
+            self.rows = max(self.rows // 2, LEAST_ROWS)

@@ -405,7 +405,8 @@ def test_rows_that_were_compacted_before_their_batch_are_found_in_history(calm: 
 
 
 def test_new_queries_report_how_much_of_the_history_they_have_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catch_up, "HISTORY_ROWS", 8)
+    monkeypatch.setattr(catch_up, "LEAST_ROWS", 4)
+    monkeypatch.setattr(catch_up, "MOST_ROWS", 8)
     life = Life(tmp_path, 3, monkeypatch)
     life.grow(20)
     life.run_batch()
@@ -413,9 +414,19 @@ def test_new_queries_report_how_much_of_the_history_they_have_read(tmp_path: Pat
     life.job.follow()
     *reports, last = life.store.progress
     ids = {query.id for query in QUERIES}
-    assert reports == [(ids, read, 20) for read in (0, 8, 16, 20)]
+    assert reports == [(ids, read, 20) for read in (0, 4, 12, 20)]
     assert last is None
     life.check()
+
+
+def test_pieces_of_the_history_become_smaller_while_they_take_long() -> None:
+    pieces = catch_up.Pieces([pa.table({"t": range(100_000)})] * 2)
+    sizes = []
+    for piece, seconds in zip(pieces, [0.1, 0.1, 0.1, 0.1, 3.0, 3.0, 1.5, 3.0, 3.0, 0.9], strict=False):
+        sizes.append(piece.num_rows)
+        pieces.adapt(seconds)
+    assert sizes == [2048, 4096, 8192, 16384, 16384, 8192, 4096, 4096, 2048, 2048]
+    assert pieces.rows == 4096
 
 
 def test_rows_that_are_in_no_file_stop_the_job(calm: Life) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -105,7 +106,10 @@ def test_anonymous_and_throttled_requests_are_recorded_as_refusals(
     assert last(means="nobody").status == 401
     monkeypatch.setattr(PerUser, "get_rate", lambda self: "1/min")
     client = client_of(people.owner)
-    assert [client.get("/api/v1/feeds/").status_code for _ in range(2)] == [200, 429]
+    answers = [client.get("/api/v1/feeds/") for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [200, 429]
+    assert re.fullmatch(r"Too many requests\. Try again in \d+ s\.", answers[1].json()["faults"][0]["message"])
+    assert int(answers[1]["Retry-After"]) > 0
     assert last(actor=people.owner.pk).status == 429
 
 

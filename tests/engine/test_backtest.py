@@ -336,7 +336,7 @@ def test_windows_of_programs_that_take_answers_are_refused(folder: Folder, capsy
 def test_a_window_too_short_for_late_rows_is_reported(folder: Folder, capsys: pytest.CaptureFixture[str]) -> None:
     folder.write("marks.json", {**MARKS, "window": 12})
     assert folder.run(queries=("marks.json",)) == 0
-    assert "shorter than its step and the feed's lateness (3)" in capsys.readouterr().err
+    assert "shorter than its step and the feed's lateness (3 ms)" in capsys.readouterr().err
     folder.write("marks.json", {**MARKS, "window": 13})
     assert folder.run(queries=("marks.json",)) == 0
     assert "shorter" not in capsys.readouterr().err

@@ -29,7 +29,7 @@ from webapp.platform.processes import tied_to_parent
 
 NAMED = {
     "processes": ("tests/platform", "tests/engine/sources", "tests/webapp/live", "tests/webapp/config", "tests/webapp/jobs"),
-    "crashes": ("tests/crash", "tests/webapp/feeds"),
+    "crashes": ("tests/crash", "tests/webapp/feeds", "tests/webapp/demo"),
     "site": (
         "tests/browser",
         *(f"tests/webapp/{app}" for app in ("accounts", "alerts", "audit", "cage", "detections", "entities", "overlays", "queries")),

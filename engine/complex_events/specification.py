@@ -101,8 +101,11 @@ def notices_of(document: Mapping[str, Any], feed: Feed) -> list[str]:
     if least is None:
         return [str(Message("no answers: the spans of the pattern contradict each other, so that it cannot occur"))]
     if least > within:
-        spans = {"least": context.span_text(least), "within": context.span_text(within)}
-        return [str(Message("no answers: an occurrence takes at least {least}, but 'within' is {within}", **spans))]
+        notice = Message(
+            "no answers: an occurrence takes at least {least}, but 'within' is {within}",
+            least=context.span_text(least), within=context.span_text(within),
+        )  # fmt: skip
+        return [str(notice)]
     return []
 
 

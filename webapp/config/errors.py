@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import sys
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -89,7 +88,7 @@ def as_faults(error: Exception, context: dict[str, Any]) -> Response | None:
     elif isinstance(error, exceptions.NotAuthenticated):
         faults = [Fault("", Message("Log in, or send a token: Authorization: Bearer <token>."))]
     elif isinstance(error, exceptions.Throttled):
-        faults = [Fault("", Message("Too many requests. Try again in {seconds} s.", seconds=math.ceil(error.wait or 1)))]
+        faults = [Fault("", Message("Too many requests. Try again in {seconds} s.", seconds=response.headers.get("Retry-After", "1")))]
     else:
         faults = [Fault("", untranslated(response.data.get("detail", gettext("Refused."))))]
     response.data = faults_body(faults)

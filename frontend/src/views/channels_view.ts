@@ -167,7 +167,8 @@ function problemWords(row: Channel, zone: string): string {
 
 function arrivalWords(row: Channel, status: number | null): string {
   if (row.kind === "mail") return t("The mail server accepted the test for {recipient}.", { recipient: row.recipient });
-  return status === null ? t("“{name}” answered well.", { name: row.name }) : t("“{name}” answered {status}.", { name: row.name, status });
+  const { name } = row;
+  return status === null ? t("“{name}” answered well.", { name }) : t("“{name}” answered {status}.", { name, status });
 }
 
 function summary(row: Channel): string {

@@ -1,10 +1,9 @@
 """Webhooks whose receiver fails: it rests between attempts, its messages wait for
 it, and users see why."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -17,20 +16,6 @@ from webapp.alerts.models import Channel, Delivery
 from webapp.queries.models import Query
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db]
-
-
-@pytest.fixture
-def receiver(settings: Any) -> Iterator[Receiver]:
-    settings.WEBHOOK_NETWORKS = ["127.0.0.0/8"]
-    found = Receiver()
-    yield found
-    found.server.shutdown()
-    found.server.server_close()
-
-
-@pytest.fixture
-def channel(people: SimpleNamespace, receiver: Receiver) -> Channel:
-    return deliveries.channel_create(owner=people.owner, name="desk", url=receiver.url)
 
 
 def test_retry_after_delays_all_messages_of_a_receiver(query: Query, channel: Channel, receiver: Receiver) -> None:

@@ -6,7 +6,7 @@ import json
 import socket
 import threading
 from base64 import b64decode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from types import SimpleNamespace
@@ -26,20 +26,6 @@ from webapp.queries.models import Query
 
 pytestmark = [pytest.mark.services, pytest.mark.django_db]
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
-
-
-@pytest.fixture
-def receiver(settings: Any) -> Iterator[Receiver]:
-    settings.WEBHOOK_NETWORKS = ["127.0.0.0/8"]
-    found = Receiver()
-    yield found
-    found.server.shutdown()
-    found.server.server_close()
-
-
-@pytest.fixture
-def channel(people: SimpleNamespace, receiver: Receiver) -> Channel:
-    return deliveries.channel_create(owner=people.owner, name="desk", url=receiver.url)
 
 
 def is_signed(headers: dict[str, str], body: bytes, secret: str) -> bool:

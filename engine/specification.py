@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from engine.context import Context
+from engine.contradictions import contradictions
 from engine.derive import read_sources, with_answers, without_derive
 from engine.families import FAMILIES
 from engine.model.faults import Refused, refuse, unknown_name
@@ -123,3 +124,13 @@ def _check_common(document: Mapping[str, Any], context: Context) -> None:
         context.at("version").fault(Message("the version of the written form is 1"))
     if "name" in document:
         context.at("name").string(document["name"])
+
+
+def notices_of(document: Mapping[str, Any], feed: Feed) -> list[str]:
+    """What of a checked document changes no answer on this feed, or may not mean what it seems to,
+    in sentences."""
+    excluded = [
+        str(Message("no row satisfies these conditions together: {conditions}", conditions=", ".join(map(str, conditions))))
+        for conditions in contradictions(document)
+    ]
+    return [*excluded, *FAMILIES[document["family"]].notices_of(document, feed)]

@@ -93,7 +93,7 @@ def read_queries(paths: Sequence[Path], feed: Feed, regions: Mapping[str, Any]) 
     its file. Raises RunAborted with all faults."""
     from engine.derive import graph_faults, sources_of
     from engine.operator import RegisteredQuery
-    from engine.specification import check
+    from engine.specification import check, notices_of
 
     documents: dict[str, Mapping[str, Any]] = {}
     queries, problems = [], []
@@ -111,7 +111,7 @@ def read_queries(paths: Sequence[Path], feed: Feed, regions: Mapping[str, Any]) 
         if name in documents:
             problems.append(f"{path}: /name: another query is named {name!r} too; answers would not tell them apart")
         documents[name] = document
-        for notice in FAMILIES[document["family"]].notices_of(document, feed):
+        for notice in notices_of(document, feed):
             print(f"backtest: {path}: {notice}", file=sys.stderr)
         queries.append(RegisteredQuery(name, 1, specification, sources_of(document)))
     if not problems:

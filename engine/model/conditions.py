@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import operator
 from collections.abc import Callable, Mapping
@@ -48,6 +49,10 @@ class Condition:
     column: str
     op: str
     constant: Constant | tuple[Constant, ...]
+
+    def __str__(self) -> str:
+        written = list(self.constant) if isinstance(self.constant, tuple) else self.constant
+        return f"{self.column} {self.op} {json.dumps(written, ensure_ascii=False)}"
 
     def mask(self, batch: Batch) -> npt.NDArray[np.bool_]:
         """Which rows of `batch` satisfy it."""

@@ -20,6 +20,7 @@ from rest_framework.views import APIView
 from engine.model.faults import Fault, Refused, refuse
 from engine.model.feed import Feed as EngineFeed
 from engine.model.messages import Message
+from engine.specification import notices_of
 from webapp.accounts.authentication import person
 from webapp.accounts.models import User
 from webapp.accounts.owned import OwnedSerializer
@@ -38,7 +39,7 @@ from webapp.feeds.selectors import regions_of_feed
 from webapp.queries import services
 from webapp.queries.caged import PreviewFailed
 from webapp.queries.derivation import Derivation, derivation, documents_above, upstream_of, with_upstream
-from webapp.queries.families import kinds_of, notices_of
+from webapp.queries.families import kinds_of
 from webapp.queries.filters import QueryFilter
 from webapp.queries.models import Query, QueryStop, QueryVersion
 from webapp.queries.periods import PeriodSerializer, period_of

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine.families import FAMILIES
-from engine.model.feed import Feed
 
 
 def families() -> dict[str, dict[str, Any]]:
@@ -19,10 +18,3 @@ def kinds_of(specification: Mapping[str, Any]) -> list[str]:
     family that is not known."""
     family = FAMILIES.get(specification.get("family", ""))
     return [] if family is None else family.kinds_of(specification)
-
-
-def notices_of(specification: Mapping[str, Any], feed: Feed) -> list[str]:
-    """The parts of a checked specification that change no answer on this feed, or may have an
-    unexpected meaning, as sentences."""
-    family = FAMILIES.get(specification.get("family", ""))
-    return [] if family is None else family.notices_of(specification, feed)

@@ -1,0 +1,72 @@
+"""Conditions that no row satisfies together: a query whose conditions exclude each other never
+answers, and mostly one of them is a slip."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from engine.model.conditions import Condition, Conditions, Constant
+
+MOST = 100
+"""Conditions on one column that are compared with each other; more are not looked at."""
+WITHOUT_CONDITIONS = ("region", "inside", "outside", "distance")
+"""Keys whose values may be regions with very many corners."""
+
+
+def contradictions(document: Mapping[str, Any]) -> Iterator[list[Condition]]:
+    """For each column of each `where` of a checked document the conditions on it, if no value
+    satisfies all. Those of the whole query also apply to its parts."""
+    whole = _read(document.get("where", ()))
+    yield from _unsatisfied(whole)
+    for part in _parts([value for key, value in document.items() if key not in ("where", *WITHOUT_CONDITIONS)]):
+        own = {condition.column for condition in part}
+        yield from _unsatisfied([*(condition for condition in whole if condition.column in own), *part])
+
+
+def _parts(value: Any) -> Iterator[list[Condition]]:
+    """The conditions of each `where` within."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            if key == "where":
+                yield _read(item)
+            elif key not in WITHOUT_CONDITIONS:
+                yield from _parts(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _parts(item)
+
+
+def _read(where: Iterable[Sequence[Any]]) -> list[Condition]:
+    return [Condition(column, op, tuple(constant) if isinstance(constant, list) else constant) for column, op, constant in where]
+
+
+def _unsatisfied(conditions: Sequence[Condition]) -> Iterator[list[Condition]]:
+    for column in dict.fromkeys(condition.column for condition in conditions):
+        together = [condition for condition in conditions if condition.column == column]
+        if len(together) <= MOST and not any(Conditions(tuple(together)).holds({column: value}) for value in _candidates(together)):
+            yield together
+
+
+def _candidates(conditions: Sequence[Condition]) -> Iterable[Any]:
+    """Values of which one satisfies all conditions, if any value does: the constants, and a value
+    in each gap between them."""
+    listed = [condition.constant for condition in conditions if isinstance(condition.constant, tuple)]
+    if listed:
+        return min(listed, key=len)
+    constants: set[Any] = {condition.constant for condition in conditions}
+    first = next(iter(constants))
+    if isinstance(first, bool):
+        return (False, True)
+    if isinstance(first, str):
+        # Nothing lies between a text and the same text with the least character after it.
+        return ("", *constants, *(f"{constant}\0" for constant in constants))
+    return _around(sorted(map(Fraction, constants)))
+
+
+def _around(numbers: Sequence[Fraction]) -> Iterator[Constant | Fraction]:
+    yield numbers[0] - 1
+    for number, following in zip(numbers, [*numbers[1:], numbers[-1] + 2], strict=True):
+        yield number
+        yield (number + following) / 2

@@ -8,11 +8,20 @@ from fractions import Fraction
 from typing import Any
 
 from engine.model.conditions import Condition, Conditions, Constant
+from engine.model.messages import Message
 
 MOST = 100
 """Conditions on one column that are compared with each other; more are not looked at."""
 WITHOUT_CONDITIONS = ("region", "inside", "outside", "distance")
 """Keys whose values may be regions with very many corners."""
+
+
+def notices_of(document: Mapping[str, Any]) -> list[str]:
+    """A sentence for each contradiction of a checked document."""
+    return [
+        str(Message("no row satisfies these conditions together: {conditions}", conditions=", ".join(map(str, conditions))))
+        for conditions in contradictions(document)
+    ]
 
 
 def contradictions(document: Mapping[str, Any]) -> Iterator[list[Condition]]:

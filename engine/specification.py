@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from engine import contradictions
 from engine.context import Context
-from engine.contradictions import contradictions
 from engine.derive import read_sources, with_answers, without_derive
 from engine.families import FAMILIES
 from engine.model.faults import Refused, refuse, unknown_name
@@ -129,8 +129,4 @@ def _check_common(document: Mapping[str, Any], context: Context) -> None:
 def notices_of(document: Mapping[str, Any], feed: Feed) -> list[str]:
     """What of a checked document changes no answer on this feed, or may not mean what it seems to,
     in sentences."""
-    excluded = [
-        str(Message("no row satisfies these conditions together: {conditions}", conditions=", ".join(map(str, conditions))))
-        for conditions in contradictions(document)
-    ]
-    return [*excluded, *FAMILIES[document["family"]].notices_of(document, feed)]
+    return [*contradictions.notices_of(document), *FAMILIES[document["family"]].notices_of(document, feed)]

@@ -7,10 +7,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from engine import contradictions
 from engine.constraint_queries.constraints import ConstraintSpecification, interchangeable
 from engine.constraint_queries.graph import ConstraintGraph
 from engine.constraint_queries.reader import read
 from engine.context import COMMON_KEYS, Context
+from engine.model.feed import Feed
 from engine.model.messages import Message
 
 MAX_ARRANGEMENTS = 5_040
@@ -32,6 +34,13 @@ def check(document: Mapping[str, Any], context: Context) -> ConstraintSpecificat
 def uses_places(specification: ConstraintSpecification) -> bool:
     bounds = (bound for pair in specification.pairs for bound in (pair.least, pair.greatest))
     return any(one.regions for one in specification.variables) or any(bound is not None for bound in bounds)
+
+
+def notices_of(document: Mapping[str, Any], feed: Feed) -> list[str]:
+    """Conditions of a text that exclude each other; `engine.specification` finds those of keys."""
+    from engine.constraint_queries.trigger import translate
+
+    return contradictions.notices_of(translate(document["trigger"]).document) if "trigger" in document else []
 
 
 def is_text(text: str) -> bool:

@@ -58,6 +58,10 @@ BORDER = {"family": "border", "region": {"center": [0, 0], "radius": 1}}
             {"family": "composite", "pattern": "A", "where": [["sog", ">", 5]], "primitives": {"A": {"where": [["kind", "<", "a"]]}}, "within": 9},
             [],
         ),
+        (
+            {"family": "constraint", "trigger": "CREATE TRIGGER n FOR E AS A, E AS B WHEN A.sog > 5 AND A.sog < 3 AND B.t - A.t IN [0, 5]"},
+            ["sog > 5, sog < 3"],
+        ),
     ],
 )
 def test_a_query_has_a_notice_that_names_them(document: dict[str, Any], expected: list[str]) -> None:

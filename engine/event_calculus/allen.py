@@ -3,8 +3,8 @@
 A source interval i and a target interval j are in relation as RTEC defines it for half-open
 intervals: before s_j >= e_i; meets the last tick of i is the first of j (and i has more than one
 tick); starts s_i = s_j, e_i < e_j; finishes s_i > s_j, e_i = e_j; during s_i > s_j, e_i < e_j;
-overlaps s_i < s_j < e_i < e_j; equal. The intervals that are in relation with some partner are
-selected; the mode determines how they are combined.
+overlaps s_i < s_j, e_i < e_j and a second common tick (with one they meet); equal. The intervals
+that are in relation with some partner are selected; the mode determines how they are combined.
 
 A pair counts in a window if its target extends into it; its source may have ended before. A target
 needs only one partner, so one such source is kept for each list: for `before` the first that ended,
@@ -33,7 +33,7 @@ def is_related(relation: int, s1: int, e1: int, s2: int, e2: int, tick: int) -> 
     if relation == 4:
         return s1 > s2 and e1 < e2
     if relation == 5:
-        return s1 < s2 and s2 < e1 and e1 < e2
+        return s1 < s2 and s2 < e1 - tick and e1 < e2
     return s1 == s2 and e1 == e2
 
 

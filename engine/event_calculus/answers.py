@@ -48,42 +48,61 @@ def reported_keys(name: str, keys: Ints, symbols: Symbols) -> Ints:
 
 
 def revise(
-    name: str, before: FluentTable, now: FluentTable, low: int, first: int, retracted: FluentTable | None = None
+    name: str,
+    before: FluentTable,
+    now: FluentTable,
+    low: int,
+    first: int,
+    retracted: FluentTable | None = None,
+    undecided: FluentTable | None = None,
 ) -> tuple[FluentTable, list[Change]]:
     """The answer after a window, and its changes: before the window's first tick the answer is
     unchanged, from there on it is the window's result. Intervals that ended at `low` or before can
     no longer change and are dropped. `retracted`: facts before the window that proved to be wrong.
+    `undecided`: intervals from before the window that may still become answers; what ended since
+    they began would be part of them, so it is kept.
     """
     if before.n == now.n == 0:
         return now, []
     stays = before.lists
     if retracted is not None:
         stays = subtract(stays, gather(retracted.lists, find_rows(retracted.keys, before.keys), NEVER))
-    keys, lists, rows, weight = _revise(before.keys, before.lists, stays, now.keys, now.lists, low, first)
+    keys, lists, rows, weight = _revise(before.keys, before.lists, stays, now.keys, now.lists, _kept_after(before, low, undecided), low, first)
     return FluentTable(keys, Intervals(*lists)), [Change(name, rows[:-2], rows[-2], rows[-1], weight)] if len(weight) else []
 
 
+def _kept_after(before: FluentTable, low: int, undecided: FluentTable | None) -> Ints:
+    """For each list of an answer the time after which an interval must end to be kept."""
+    after = np.full(before.n, low)
+    if undecided is not None:
+        at = find_rows(undecided.keys, before.keys)
+        found = np.flatnonzero(at >= 0)
+        after[found] = np.minimum(low, undecided.lists.s[undecided.lists.ptr[at[found]]] - 1)
+    return after
+
+
 @jit
-def _revise(before_keys: Ints, before: Intervals, stays: Intervals, now_keys: Ints, now: Intervals, low: int, first: int) -> Any:
+def _revise(before_keys: Ints, before: Intervals, stays: Intervals, now_keys: Ints, now: Intervals, after: Ints, low: int, first: int) -> Any:
     """Keys and lists of the answer, the intervals that are removed or new, and their weights: in
-    one call, because most answers are small."""
-    earlier = _interval_rows(before_keys, stays, low)
+    one call, because most answers are small. `after`: for each list the time after which an
+    interval must end to be kept."""
+    earlier = _interval_rows(before_keys, stays, after)
     earlier = take_rows(earlier, np.flatnonzero(earlier[-2] < first))
     earlier[-1] = np.minimum(earlier[-1], first)
-    both = np.concatenate((_interval_rows(now_keys, now, low), earlier), axis=1)
+    both = np.concatenate((_interval_rows(now_keys, now, np.full(now_keys.shape[1], low)), earlier), axis=1)
     keys = np.ascontiguousarray(both[:-2])
     number, firsts = number_rows(keys)
     keys = take_rows(keys, firsts)
     ptr, s, e = amalgamated(number, both[-2], both[-1], len(firsts))
-    rows, weight = difference(_interval_rows(before_keys, before, low), _interval_rows(keys, Intervals(ptr, s, e), low))
+    rows, weight = difference(_interval_rows(before_keys, before, after), _interval_rows(keys, Intervals(ptr, s, e), np.full(len(firsts), NEVER)))
     return keys, (ptr, s, e), rows, weight
 
 
 @jit
-def _interval_rows(keys: Ints, lists: Intervals, low: int) -> Ints:
-    """Key, start and end of the intervals that end after `low`."""
-    late = np.flatnonzero(lists.e > low)
+def _interval_rows(keys: Ints, lists: Intervals, after: Ints) -> Ints:
+    """Key, start and end of the intervals that end after the time of their list."""
     owner = np.repeat(np.arange(keys.shape[1]), lists.ptr[1:] - lists.ptr[:-1])
+    late = np.flatnonzero(lists.e > after[owner])
     rows = np.empty((keys.shape[0] + 2, len(late)), np.int64)
     rows[:-2] = take_rows(keys, owner[late])
     rows[-2], rows[-1] = lists.s[late], lists.e[late]

@@ -19,7 +19,8 @@ class WindowContext:
     """A plan over one window: the tables so far (`kb`), the declared `groundings`, and the
     intervals `crossing` the window's edges.
 
-    `retracted`: by fluent, the wrong assertions of speed rules before the window. `share`: of
+    `retracted`: by fluent, the wrong assertions of speed rules before the window. `undecided`: by
+    fluent, the part before the window of intervals that a rule may still select. `share`: of
     distributed relations only this share is computed.
     """
 
@@ -31,3 +32,4 @@ class WindowContext:
     exact: bool
     share: Share | None
     retracted: dict[Indicator, FluentTable] = field(default_factory=dict)
+    undecided: dict[Indicator, FluentTable] = field(default_factory=dict)

@@ -27,6 +27,7 @@ from engine.event_calculus.tables import (
     distinct_rows,
     empty_fluent,
     group_by_key,
+    group_intervals,
     one_row,
     stack,
     union_tables,
@@ -40,7 +41,7 @@ class DerivedFluents:
     def __init__(self, context: WindowContext) -> None:
         self.plan, self.kb, self.bounds = context.plan, context.kb, context.bounds
         self.groundings, self.crossing = context.groundings, context.crossing
-        self.exact = context.exact
+        self.exact, self.context = context.exact, context
         self.speeds = Speeds(context)
         self.related: Bools = np.empty(0, np.bool_)
         """For each candidate whether the last of Allen's relations has a pair."""
@@ -207,6 +208,8 @@ class DerivedFluents:
                 self.crossing.true_starts(f"{_list_name(rule, construct)} {place}", keys, self._with_true_starts(rule, rows, name, lists))
                 for place, (name, lists) in enumerate(zip(construct.inputs, inputs, strict=True))
             ]
+            for lists in inputs:
+                self._note_undecided(rule, rows, lists)
         if construct.operator == "union_all":
             return _fold(union, inputs)
         if construct.operator == "intersect_all":
@@ -220,6 +223,18 @@ class DerivedFluents:
             duration = np.broadcast_to(np.asarray(number(self.kb, rows, construct.amount), np.float64), (rows.n,))
             return longer_than(inputs[0], duration, self.bounds.query_time)
         return self._apply_allen(rule, rows, construct, inputs[0], inputs[1])
+
+    def _note_undecided(self, rule: IntervalRule, rows: Rows, lists: Intervals) -> None:
+        """Notes the part before the window of intervals that may be selected in a later one."""
+        first, undecided = self.bounds.first, self.context.undecided
+        crossing = np.flatnonzero(lists.s < first)
+        if not len(crossing):
+            return
+        owner = lists.owners()[crossing]
+        keys = stack([self.groundings.column(rows, term)[owner] for term in rule.head.terms], len(owner))
+        found = group_intervals(keys, lists.s[crossing], np.full(len(owner), first))
+        others = undecided.get(rule.head.indicator)
+        undecided[rule.head.indicator] = found if others is None else union_tables([others, found], len(keys))
 
     def _in_window(self, lists: Intervals) -> Intervals:
         """The lists without what is before the window: other lists are not known there."""

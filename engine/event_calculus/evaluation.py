@@ -54,9 +54,9 @@ class Evaluation:
     returns the memory for the next window.
 
     It has no reference cycle, so a window's arrays are freed with it (left to the garbage collector
-    they cost a tenth of a small window). `retracted`: by fluent, the wrong assertions of speed
-    rules before the window. `part`: only its nodes are computed; the tables of the others are set
-    by the caller or not needed. `share`: of distributed relations only this share is computed.
+    they cost a tenth of a small window). `retracted`, `undecided`: those of the context. `part`:
+    only its nodes are computed; the tables of the others are set by the caller or not needed.
+    `share`: of distributed relations only this share is computed.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Evaluation:
         self._carries: dict[Node, SimpleCarry] = {}
         kb.fluents = tables.matching
         self.context = WindowContext(plan, kb, bounds, self.groundings, self.crossing, exact, share)
-        self.retracted = self.context.retracted
+        self.retracted, self.undecided = self.context.retracted, self.context.undecided
 
     def run(self) -> Memory:
         derived = DerivedFluents(self.context)

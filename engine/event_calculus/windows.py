@@ -360,10 +360,11 @@ class Windows:
                 changed = self._event_changes(state, output, evaluation.kb.events[output.name, output.arity], bounds)
             else:
                 before = state.answers.get(output.key) or empty_fluent(output.arity + 1)
-                retracted = evaluation.retracted.get((output.name, output.arity))
+                indicator = (output.name, output.arity)
                 state.answers[output.key], changed = revise(
-                    output.name, before, self._current(evaluation, output), bounds.low, bounds.first, retracted
-                )
+                    output.name, before, self._current(evaluation, output), bounds.low, bounds.first,
+                    evaluation.retracted.get(indicator), evaluation.undecided.get(indicator),
+                )  # fmt: skip
             if share is None or share.asserts(relation):
                 changes += changed
         if share is not None:

@@ -481,7 +481,7 @@ def allen(relation: str, s1: int, e1: int, s2: int, e2: int, infinite: int) -> b
         "starts": s1 == s2 and e1 < e2,
         "finishes": s1 > s2 and e1 == e2,
         "during": s1 > s2 and e1 < e2,
-        "overlaps": s1 < s2 < e1 < e2,
+        "overlaps": s1 < s2 < e1 - 1 and e1 < e2,
         "equal": s1 == s2 and e1 == e2,
     }[relation]
 

@@ -103,3 +103,13 @@ def test_targets_are_those_of_one_window(relation: str, stream: list[Row], step:
     sliding = ByEngine(program, Settings(step + longer, step, LAST % step), inputs=INPUTS)
     sliding.feed(stream, on_time(stream, INPUTS))
     assert sliding.facts == whole.facts
+
+
+@pytest.mark.parametrize(("target", "relations"), [(4, {"before"}), (3, {"meets"}), (2, {"overlaps"})])
+def test_intervals_that_share_one_tick_meet_and_do_not_overlap(target: int, relations: set[str]) -> None:
+    """As in RTEC: the source's last tick is 3."""
+    heads = "".join(f"holdsFor({one}(X)=true, I) :- holdsFor(src(X)=true, S), holdsFor(tgt(X)=true, T), {one}(S, T, target, I). " for one in ALLEN)
+    engine = ByEngine(compile_text(heads, inputs=INPUTS), Settings(window=60, step=60), inputs=INPUTS)
+    stream = sorted([("src", ("a",), t, t + 1) for t in range(4)] + [("tgt", ("a",), t, t + 1) for t in range(target, 7)], key=lambda row: row[2])
+    engine.feed(stream, on_time(stream, INPUTS))
+    assert {fact[0] for fact in engine.facts} == relations

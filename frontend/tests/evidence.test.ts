@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { closestNotes, freeSide, marksOf, numbersText, orderedEvidence, participants, reach } from "../src/data/evidence";
+import { closestNotes, freeSide, hasPlaces, marksOf, numbersText, orderedEvidence, participants, reach } from "../src/data/evidence";
 import type { EvidenceItem } from "../src/lib/shapes";
 
 const item = (t: number, more: Partial<EvidenceItem> = {}): EvidenceItem => ({ variable: "", entity: "a", t, x: t, y: 0, ...more });
@@ -24,6 +24,15 @@ describe("the events behind an answer", () => {
       [2, 2],
       [3, 4],
     ]);
+  });
+
+  it("are on a map if something of the alert has a place", () => {
+    const evidence = { detection: null, closing: null, tracks: [{ entity: "a", points: [] }] };
+    const nowhere = [item(1, { x: null, y: null })];
+    expect(hasPlaces({ shapes: [], evidence }, nowhere)).toBe(false);
+    expect(hasPlaces({ shapes: [], evidence }, [...nowhere, item(2)])).toBe(true);
+    expect(hasPlaces({ shapes: [{}], evidence }, nowhere)).toBe(true);
+    expect(hasPlaces({ shapes: [], evidence: { ...evidence, tracks: [{ entity: "a", points: [[1, 2, 3]] }] } }, nowhere)).toBe(true);
   });
 
   it("are within the period that is shown, also those long before the answer", () => {

@@ -210,6 +210,8 @@ describe("a recording that has ended", () => {
 
   it("is shown as a whole", () => {
     expect(factorOf({}, later) * 900_000).toBeCloseTo(9_000_000 * 1.06);
+    const theSameDay = NOW + 2 * 3_600_000;
+    expect(factorOf({}, theSameDay)).toBeGreaterThan(1);
   });
 
   it("is not assumed for feeds that are live, have ticks, or a chosen span", () => {

@@ -53,6 +53,11 @@ describe("an uploaded file", () => {
     expect(afterChange({ x: "lon" }, { attributes })).toEqual({ x: "lon", attributes });
   });
 
+  it("keeps no attribute of a column that was chosen as entity just before", () => {
+    const stale = ["tag", "reader"].map((source) => ({ source, name: source, type: "string" as const }));
+    expect(afterChange({ entity: ["tag"] }, { attributes: stale })).toEqual({ entity: ["tag"], attributes: [stale[1]] });
+  });
+
   it("gives its feed a name that is valid in addresses", () => {
     expect(feedName("Boats of 2026.csv.gz")).toBe("boats-of-2026");
     const into = { feed: "b", title: "B", wall_clock: false, remembered: false, from: 50, ahead: null, missing: [], left_out: [] };
@@ -68,7 +73,7 @@ describe("an uploaded file", () => {
     expect(feedTitle(".csv")).toBe(".csv");
     expect(freeFeedName("boats", ["boats", "boats-2", "b"])).toBe("boats-3");
     expect(feedName("2026-01-02.gpx")).toBe("feed");
-    expect(feedName("_Möwe!.jsonl")).toBe("m-we");
+    expect(feedName("_Möwe!.jsonl")).toBe("moewe");
   });
 
   it("reports its progress", () => {

@@ -19,6 +19,12 @@ def test_links_to_files_lead_to_files(path: Path) -> None:
     assert missing == []
 
 
+@pytest.mark.parametrize("path", [path for path in DOCUMENTS if ROOT / "docs" in path.parents], ids=lambda path: str(path.relative_to(ROOT)))
+def test_pages_of_the_site_link_only_to_pages_of_the_site(path: Path) -> None:
+    targets = [(path.parent / target).resolve() for target in LINK.findall(path.read_text())]
+    assert [target for target in targets if not target.is_relative_to(ROOT / "docs")] == []
+
+
 WIDTH = 100
 WHOLE = re.compile(r"\s*(\||#|!\[|<(?!!--)|\[[^\]]+\]:)")
 """How lines begin that Markdown does not let break: rows of tables, headings,

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from engine.model.feed import CORE_TYPES
 from engine.sources.formats import Layout
-from engine.sources.guessing.names import EASTWARD, EVENT, NORTHWARD, WHO, named_column, plain
+from engine.sources.guessing.names import EASTWARD, EVENT, NORTHWARD, WHO, named_column, plain, without_accents
 from engine.sources.guessing.places import column_of_both, crs_of, place_format
 from engine.sources.guessing.times import with_time
 from engine.sources.guessing.values import has_decimal_commas, is_name, is_text, type_of
@@ -79,7 +79,7 @@ def _guess_attributes(columns: Mapping[str, pa.Array], reading: Reading) -> tupl
     for source, column in columns.items():
         if source in used or len(attributes) == 60 or is_bytes(column.type):
             continue
-        name = re.sub(r"[^A-Za-z0-9_]+", "_", source).strip("_").lower()[:60] or f"column_{len(attributes) + 1}"
+        name = re.sub(r"[^a-z0-9_]+", "_", without_accents(source)).strip("_")[:60] or f"column_{len(attributes) + 1}"
         name = f"_{name}" if name[0].isdigit() else name
         free, more = name, 2
         while free in taken:

@@ -1,7 +1,7 @@
 /** The events that explain an answer, in order, for any family of queries. Pure. */
 
 import { kindOf } from "../lib/families";
-import type { Detection, EvidenceItem } from "../lib/shapes";
+import type { AlertDetail, Detection, EvidenceItem } from "../lib/shapes";
 import { formatNumber, t } from "../lib/texts";
 
 export interface EvidencePoint extends EvidenceItem {
@@ -17,6 +17,13 @@ export function orderedEvidence(rows: readonly Pick<Detection, "evidence">[]): E
     if (!seen.has(key)) seen.set(key, item);
   }
   return [...seen.values()].sort((a, b) => a.t - b.t).map((item, i) => ({ ...item, number: i + 1 }));
+}
+
+/** Whether a map can show anything of an alert: of rows without places it can not. */
+export function hasPlaces({ shapes, evidence }: Pick<AlertDetail, "shapes" | "evidence">, events: readonly EvidenceItem[]): boolean {
+  return (
+    shapes.length > 0 || evidence.tracks.some(({ points }) => points.length > 0) || events.some(({ x, y }) => x !== null && y !== null)
+  );
 }
 
 /** All participants: the answer's entities, then those that occur only in its evidence. */

@@ -2,6 +2,7 @@
 
 import { anything, boolean, four, integer, list, nullable, number, oneOf, otherwise, record, string, type Parser } from "../lib/parse";
 import { formatNumber, t } from "../lib/texts";
+import { withoutAccents } from "../lib/accents";
 
 export const COLUMN_TYPES = ["string", "int", "float", "bool"] as const;
 export const attribute = record({ source: string, name: string, type: oneOf(...COLUMN_TYPES) });
@@ -154,13 +155,21 @@ export function afterChange(chosen: Chosen, change: Chosen): Chosen {
   if (keys.some((key) => (PLACES as readonly string[]).includes(key)) && !keys.includes("attributes")) delete next.attributes;
   if ((keys.includes("x") || keys.includes("y")) && !keys.includes("place_format")) delete next.place_format;
   if (keys.includes("time") && !keys.includes("time_format")) delete next.time_format;
+  if (next.attributes !== undefined) next.attributes = next.attributes.filter(({ source }) => !placesOf(next).has(source));
   return next;
+}
+
+/**
+ * The columns chosen as entity, time, place or event. The reader may change an attribute before the
+ * answer to such a choice has come: the form then still lists the chosen column.
+ */
+function placesOf({ entity = [], time = [], x = "", y = "", event = "" }: Chosen): ReadonlySet<string> {
+  return new Set([...entity, ...time, x, y, event]);
 }
 
 /** A feed name from the file name. */
 export function feedName(file: string): string {
-  const plain = plainName(file)
-    .toLowerCase()
+  const plain = withoutAccents(plainName(file))
     .replace(/[^a-z0-9_-]+/g, "-")
     .replace(/^[^a-z]+|-+$/g, "");
   return plain.slice(0, 63) || "feed";

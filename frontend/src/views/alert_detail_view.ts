@@ -20,7 +20,7 @@ import {
 import { anything } from "../lib/parse";
 import { onceAtATime } from "../lib/presses";
 import { escalatedWords } from "../data/channel_data";
-import { orderedEvidence } from "../data/evidence";
+import { hasPlaces, orderedEvidence } from "../data/evidence";
 import { formatAgo, formatMoment, formatSpan, zoneName, type Zone } from "../lib/time";
 import { answerTitle, inSentence, SEVERITY_NAMES, STATE_NAMES, STEP_NAMES, versionWords } from "../lib/words";
 import { answersBehind } from "./answers_behind_view";
@@ -284,7 +284,7 @@ export class AlertDetailView {
       ),
       this.foot(alert, detail),
     );
-    if (feed === undefined) map.remove();
+    if (feed === undefined || !hasPlaces(detail, events)) map.remove();
     else this.drawMap(map, { feed, alert, detail, events, specification: rules?.specification }).catch(fail);
   }
 

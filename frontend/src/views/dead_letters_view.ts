@@ -79,7 +79,12 @@ export async function showDeadLetters(feed: FeedStatus, zone: Zone): Promise<voi
         refused > 0 ? t("{refused} refused by the feed's clock", { refused: formatNumber(refused) }) : "",
         left > 0 ? t("{left} remaining: send again", { left: formatNumber(left) }) : "",
       ].filter((part) => part !== "");
-      showResult(`${parts.join(", ")}.${problems[0] === undefined ? "" : ` ${capitalised(problems[0].detail)}.`}`, sent > 0);
+      const result = [
+        `${parts.join(", ")}.`,
+        problems[0] === undefined ? "" : `${capitalised(problems[0].detail)}.`,
+        late > 0 ? t("The feed has passed their times: to make them count, correct the file and load it into a new feed.") : "",
+      ];
+      showResult(result.filter((part) => part !== "").join(" "), sent > late);
       // The typed text is kept until it is valid.
       if (sent > 0) await loading.now(false);
       return sent > 0;

@@ -109,6 +109,13 @@ def test_the_column_of_the_thing_is_guessed_by_its_name_or_by_its_values(tmp_pat
     assert [row["entity"] for row in rows[:4]] == ["Nord", "Süd", "Mitte", "Nord"]
 
 
+def test_names_with_umlauts_and_accents_are_spelled_in_ascii(tmp_path: Path) -> None:
+    path = written(tmp_path / "tor.csv", "Lesegerät;Etikett;Zeitpunkt;Qualité\nTor;E200;30.11.2026 06:07:47;gut\nTor;E201;30.11.2026 06:08:47;gut\n")
+    found, _ = looked(path)
+    assert [one["name"] for one in found["reading"]["attributes"]] == ["lesegeraet", "qualite"]
+    assert found["reading"]["entity"] == ["Etikett"]
+
+
 def test_a_file_of_one_thing_stays_one_thing(tmp_path: Path) -> None:
     text = "Ort,lon,lat,time\n" + "".join(f"{NAMES[n // 10]},{10 + n / 100},54.5,2026-01-02T10:{n:02}:00Z\n" for n in range(30))
     _, rows = looked(written(tmp_path / "fahrt.csv", text))

@@ -234,3 +234,20 @@ def test_full_places_are_those_that_counting_at_each_instant_finds(readings: dic
                 begin = None
     end = {"entity": "z", "t": 90_000, "kind": "end"}
     assert answers("full_place", [*rows, end], column="kind", number=number, gap="PT7S") == expected
+
+
+def test_only_one_that_stays_at_the_chosen_place_without_a_break_stays_too_long() -> None:
+    def reads(who: str, place: str, *minutes: int) -> list[dict[str, Any]]:
+        return [{"entity": who, "t": 60_000 * minute, "kind": place} for minute in minutes]
+
+    rows = [
+        *reads("long", "dock", *range(0, 200, 20)),
+        *reads("long", "gate", 200),
+        *reads("short", "dock", *range(0, 120, 20)),
+        *reads("short", "gate", 120),
+        *reads("elsewhere", "gate", *range(0, 240, 20)),
+        *reads("away", "dock", 0, 20, 40, 130, 150),
+        *reads("still", "dock", *range(60, 260, 20)),
+    ]
+    found = answers("long_stay", sorted(rows, key=lambda row: row["t"]), column="kind", place="dock")
+    assert {(who, start // 60_000, end and end // 60_000) for _, (who,), start, end in found} == {("long", 0, 200), ("still", 60, None)}

@@ -39,7 +39,7 @@ const MOST_UNKNOWN = 20;
  * A history whose newest row is older than this is a recording that has ended; and the
  * margin of the window around it.
  */
-const ENDED_MS = 86_400_000;
+const ENDED_MS = 3_600_000;
 const BESIDE_RECORDING = 1.06;
 /** An address has room for some 1,300 queries. */
 const MOST_IN_ADDRESS = 1_000;

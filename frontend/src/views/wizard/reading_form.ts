@@ -19,6 +19,7 @@ import {
   type Reading,
 } from "../../data/upload_data";
 import { t } from "../../lib/texts";
+import { withoutAccents } from "../../lib/accents";
 import { formField } from "../form_field";
 
 const KINDS: readonly (readonly [string, string])[] = [
@@ -273,8 +274,7 @@ function attributesTable(attributes: readonly Attribute[], found: Inspection, ch
 }
 
 function plainName(source: string): string {
-  const plain = source
-    .toLowerCase()
+  const plain = withoutAccents(source)
     .replace(/[^a-z0-9_]+/g, "_")
     .replace(/^_+|_+$/g, "");
   return /^[a-z_]/.test(plain) ? plain : `_${plain}`;

@@ -6,7 +6,7 @@
 import * as L from "leaflet";
 import { icon, h, replace } from "../../lib/dom";
 import { token } from "../../lib/colours";
-import { formatMoment, formatNumber, formatSpan } from "../../lib/time";
+import { formatMoment, formatNumber, formatSpan, zoneName } from "../../lib/time";
 import type { Feed } from "../../lib/shapes";
 import { intervalLabel, nameOfAll, type Inspection } from "../../data/upload_data";
 import { latLng, openMap, type FeedMap } from "../map_view";
@@ -69,7 +69,7 @@ export class SampleView {
       [t("Rows looked at"), formatNumber(found.count)],
       [t("Can be used"), formatNumber(found.good)],
       [t("Things"), formatNumber(found.entities)],
-      [t("Time"), moments],
+      [unit === "ticks" ? t("Time") : t("Time in {zone}", { zone: zoneName(this.zone) }), moments],
     ];
     replace(
       this.facts,
@@ -122,6 +122,8 @@ export class SampleView {
             faultcount: formatNumber(found.fault_count),
             count: formatNumber(found.count),
           }),
+          " ",
+          t("Correct them in the file before you load it: sent again later, rows of a history come too late to count."),
         ),
       ),
       h("ul", { class: "wizard-faults", tabindex: 0, "aria-label": t("Rows that cannot be used") }, ...shown),

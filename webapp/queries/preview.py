@@ -67,12 +67,13 @@ def run(request: dict[str, Any], data: bytes = b"") -> dict[str, Any]:
     from engine.sinks.facts import Fact, facts_of
     from engine.sources.eventlog import EventLog
     from engine.specification import check
+    from webapp.queries.unmet_conditions import UnmetConditions
 
     feed = Feed.from_json(request["feed"])
     log = EventLog(request["log_root"], feed.name)
     newest = log.end[1]
     if newest is None:
-        return {"from": None, "to": None, "rows": 0, "truncated": False, "total": 0, "answers": [], "lacks_places": False}
+        return {"from": None, "to": None, "rows": 0, "truncated": False, "total": 0, "answers": [], "lacks_places": False, "unmet": []}
     from_t, to_t = Period(**request["period"]).ends(newest)
     read, truncated = _rows_to_read(log, from_t, to_t, feed.lateness)
     names = {key: one["name"] for key, one in request["above"].items()}
@@ -82,9 +83,10 @@ def run(request: dict[str, Any], data: bytes = b"") -> dict[str, Any]:
     if read.start > 0:
         evaluator.skip_to(read.start - 1)
     facts: dict[bytes, Fact] = {}
+    unmet = UnmetConditions(request["specification"], feed)
     rows, places, oldest = 0, 0, to_t
     try:
-        for changes, count, placed, least in _outcomes(evaluator, _tables(log, read, from_t, to_t, STEP_ROWS), to_t):
+        for changes, count, placed, least in _outcomes(evaluator, _seen(unmet, _tables(log, read, from_t, to_t, STEP_ROWS)), to_t):
             rows += count
             places += placed
             oldest = min(oldest, least)
@@ -107,6 +109,7 @@ def run(request: dict[str, Any], data: bytes = b"") -> dict[str, Any]:
         "total": len(asserted),
         "answers": answers,
         "lacks_places": rows > 0 and places == 0 and family_of(asked).uses_places(asked),
+        "unmet": unmet.texts() if rows else [],
     }
 
 
@@ -133,6 +136,12 @@ def _tables(log: Any, read: range, from_t: int, to_t: int, step: int) -> Iterato
         for begin in range(0, segment.num_rows, step):
             table = segment.slice(begin, step)
             yield table.filter(_inside(table, from_t, to_t))
+
+
+def _seen(unmet: Any, tables: Iterator[Any]) -> Iterator[Any]:
+    for table in tables:
+        unmet.see(table)
+        yield table
 
 
 def _outcomes(evaluator: Any, tables: Iterator[Any], to_t: int) -> Iterator[tuple[Any, int, int, int]]:

@@ -17,13 +17,15 @@ class PreviewedAnswer(AnswerFields):
 
 class Preview(TimeRangeRead):
     """The answers of a preview: the newest of `total`. `truncated`: the period has more rows than a
-    preview reads. `lacks_places`: the query asks for places, and no row of the period has one."""
+    preview reads. `lacks_places`: the query asks for places, and no row of the period has one.
+    `unmet`: conditions on texts that no row of the period meets."""
 
     rows: int
     truncated: bool
     total: int
     answers: list[PreviewedAnswer]
     lacks_places: bool
+    unmet: list[str]
     seconds: float
 
 

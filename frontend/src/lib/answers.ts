@@ -45,6 +45,7 @@ export const preview = record({
   total: number,
   answers: list(previewed),
   lacks_places: otherwise(boolean, false),
+  unmet: otherwise(list(string), []),
 });
 
 const upstream = record({

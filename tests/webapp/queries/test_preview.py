@@ -195,6 +195,17 @@ def test_a_preview_without_answers_reports_that_no_row_has_a_place(
     assert (found["total"], found["lacks_places"]) == (0, lacks_places)
 
 
+@pytest.mark.parametrize(("place", "unmet"), [("Dock 9", ["kind = Dock 9"]), ("dock", [])])
+def test_a_preview_names_the_conditions_that_no_row_meets(
+    people: SimpleNamespace, feed: Any, received: Callable[..., None], client_of: Callable[..., APIClient], place: str, unmet: list[str]
+) -> None:
+    received(feed, [{"entity": "a", "t": t, "kind": kind} for t, kind in ((1000, "gate"), (2000, "dock"))])
+    primitives = {"A": {"where": [["kind", "=", place]]}, "B": {"where": [["kind", "in", ["gate", "shelf"]], ["speed", "<", 5]]}}
+    pattern = {"family": "composite", "version": 1, "pattern": "A : B", "per": "entity", "within": 1000, "primitives": primitives}
+    found = ask(client_of(people.viewer), specification=pattern).json()
+    assert (found["total"], found["unmet"]) == (0, unmet)
+
+
 def test_faults_are_reported_before_anything_runs(people: SimpleNamespace, feed: Any, client_of: Callable[..., APIClient]) -> None:
     answer = ask(client_of(people.owner), specification={"family": "bordr"})
     assert answer.status_code == 400 and answer.json()["faults"][0]["pointer"] == "/specification/family"

@@ -136,7 +136,7 @@ export class PreviewView {
               t("No rows in this period"),
               t("The feed received no rows that the query evaluates. Choose another period, or send rows first."),
             )
-          : empty("history", t("No answer in this period"), whyNone(answer.lacks_places)),
+          : empty("history", t("No answer in this period"), whyNone(answer)),
       );
       this.handlers.onShow([], "all", answer.to);
       return;
@@ -223,8 +223,11 @@ export class PreviewView {
 }
 
 /** What the reader can do, or the cause where it is certain. */
-function whyNone(lacksPlaces: boolean): string {
-  return lacksPlaces
-    ? t("The query asks where things are, but no row of this period has a place.")
+function whyNone({ lacks_places, unmet }: Pick<ReturnType<typeof preview>, "lacks_places" | "unmet">): string {
+  if (lacks_places) return t("The query asks where things are, but no row of this period has a place.");
+  return unmet.length > 0
+    ? t("No row of this period meets {conditions}: check how the value is written, or choose another period.", {
+        conditions: unmet.join("; "),
+      })
     : t("Nothing matched. Choose another period, or ask for less: wider regions, ranges or times.");
 }

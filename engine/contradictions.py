@@ -7,13 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from engine.model.conditions import Condition, Conditions, Constant
+from engine.model.conditions import Condition, Conditions, Constant, conditions_within, read_where
 from engine.model.messages import Message
 
 MOST = 100
 """Conditions on one column that are compared with each other; more are not looked at."""
-WITHOUT_CONDITIONS = ("region", "inside", "outside", "distance")
-"""Keys whose values may be regions with very many corners."""
 
 
 def notices_of(document: Mapping[str, Any]) -> list[str]:
@@ -27,28 +25,11 @@ def notices_of(document: Mapping[str, Any]) -> list[str]:
 def contradictions(document: Mapping[str, Any]) -> Iterator[list[Condition]]:
     """For each column of each `where` of a checked document the conditions on it, if no value
     satisfies all. Those of the whole query also apply to its parts."""
-    whole = _read(document.get("where", ()))
+    whole = read_where(document.get("where", ()))
     yield from _unsatisfied(whole)
-    for part in _parts([value for key, value in document.items() if key not in ("where", *WITHOUT_CONDITIONS)]):
+    for part in conditions_within({key: value for key, value in document.items() if key != "where"}):
         own = {condition.column for condition in part}
         yield from _unsatisfied([*(condition for condition in whole if condition.column in own), *part])
-
-
-def _parts(value: Any) -> Iterator[list[Condition]]:
-    """The conditions of each `where` within."""
-    if isinstance(value, Mapping):
-        for key, item in value.items():
-            if key == "where":
-                yield _read(item)
-            elif key not in WITHOUT_CONDITIONS:
-                yield from _parts(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _parts(item)
-
-
-def _read(where: Iterable[Sequence[Any]]) -> list[Condition]:
-    return [Condition(column, op, tuple(constant) if isinstance(constant, list) else constant) for column, op, constant in where]
 
 
 def _unsatisfied(conditions: Sequence[Condition]) -> Iterator[list[Condition]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,8 @@ Constant = str | int | float | bool
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=", "in")
 FLIPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 """The same comparison with its sides exchanged."""
+WITHOUT_CONDITIONS = ("region", "inside", "outside", "distance")
+"""Keys of documents whose values may be regions with very many corners."""
 BY_ARROW: Mapping[str, Callable[..., pa.Array]] = {
     "=": pc.equal,
     "!=": pc.not_equal,
@@ -100,6 +102,24 @@ class Conditions:
     def holds(self, row: Mapping[str, Constant | None]) -> bool:
         """Whether one event satisfies all of them."""
         return all(item.holds(row.get(item.column)) for item in self.items)
+
+
+def read_where(where: Iterable[Sequence[Any]]) -> list[Condition]:
+    """The conditions of a checked `where`."""
+    return [Condition(column, op, tuple(constant) if isinstance(constant, list) else constant) for column, op, constant in where]
+
+
+def conditions_within(document: Any) -> Iterator[list[Condition]]:
+    """Those of each `where` within a checked document or a part of it."""
+    if isinstance(document, Mapping):
+        for key, value in document.items():
+            if key == "where":
+                yield read_where(value)
+            elif key not in WITHOUT_CONDITIONS:
+                yield from conditions_within(value)
+    elif isinstance(document, list | tuple):
+        for value in document:
+            yield from conditions_within(value)
 
 
 def _any_equal(column: pa.Array, values: tuple[Constant, ...]) -> npt.NDArray[np.bool_]:

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from engine.model.clock import Bools
 from engine.model.columns import CLOCK, EVENT, SEQ, TIME
+from engine.model.durations import duration_text
 from engine.model.events import HEARTBEAT, DeadLetter, Reason, plain_row
 from engine.model.feed import Feed, TimeUnit
 from engine.model.messages import Message
@@ -45,10 +46,9 @@ def ahead_of_wall_clock_letters(rows: pa.Table, refused: Bools, feed: Feed) -> l
 
 def _late(late: int, feed: Feed) -> Message:
     return Message(
-        "t is {late} {unit} behind the newest row: the feed allows {lateness} {unit} (its setting lateness)",
-        late=late,
-        lateness=feed.lateness,
-        unit=_unit(feed),
+        "t is {late} behind the newest row: the feed allows {lateness} (its setting lateness)",
+        late=_span(late, feed),
+        lateness=_span(feed.lateness, feed),
     )
 
 
@@ -57,8 +57,8 @@ def _ahead(clock: int, feed: Feed) -> Message:
 
 
 def _allowed(feed: Feed) -> Message:
-    return Message("the feed allows {ahead} {unit} (its setting ahead)", ahead=feed.ahead, unit=_unit(feed))
+    return Message("the feed allows {ahead} (its setting ahead)", ahead=_span(feed.ahead or 0, feed))
 
 
-def _unit(feed: Feed) -> str | Message:
-    return "ms" if feed.time is TimeUnit.MS else Message("ticks")
+def _span(span: int, feed: Feed) -> str | Message:
+    return duration_text(span) if feed.time is TimeUnit.MS else Message("{count} ticks", count=span)

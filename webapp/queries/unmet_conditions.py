@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.model.conditions import Condition
+from engine.model.conditions import conditions_within
 from engine.model.feed import ColumnType, Feed
 
 CORE_TEXTS = ("entity", "event")
@@ -20,26 +20,12 @@ class UnmetConditions:
 
     def __init__(self, specification: dict[str, Any], feed: Feed) -> None:
         texts = {*CORE_TEXTS, *(name for name, kind in feed.columns.items() if kind is ColumnType.STRING)}
-        found = () if "derive" in specification else _conditions(specification)
+        found = () if "derive" in specification else chain.from_iterable(conditions_within(specification))
         self.left = list(dict.fromkeys(one for one in found if one.column in texts))
 
     def see(self, rows: pa.Table | pa.RecordBatch) -> None:
         self.left = [one for one in self.left if not any(map(one.holds, pc.unique(rows.column(one.column)).to_pylist()))]
 
     def texts(self) -> list[str]:
-        """As a reader writes them: `reader = dock-9`."""
-        return [f"{one.column} {one.op} {_constant(one)}" for one in self.left]
-
-
-def _conditions(node: Any) -> Iterator[Condition]:
-    if isinstance(node, dict):
-        for column, op, constant in node.get("where", ()):
-            yield Condition(column, op, tuple(constant) if isinstance(constant, list) else constant)
-    if isinstance(node, dict | list):
-        for part in node.values() if isinstance(node, dict) else node:
-            yield from _conditions(part)
-
-
-def _constant(condition: Condition) -> str:
-    constant = condition.constant
-    return ", ".join(map(str, constant)) if isinstance(constant, tuple) else str(constant)
+        """As a reader writes them: `reader = "dock-9"`."""
+        return list(map(str, self.left))

@@ -26,6 +26,11 @@ export function plainQuestion(family: string): Question {
   return { key: family, family, title: familyName(family), ...card, begin: () => ({}) };
 }
 
+/** What questions about the same place and the same events share. */
+export function draftOf({ key, family }: Question): string {
+  return familyOf(family)?.draft?.key ?? key;
+}
+
 /** Each family, followed by its variants. */
 export function questionsOf(families: readonly string[]): Question[] {
   return families.flatMap((family) => [

@@ -6,7 +6,7 @@ import { isObject } from "../lib/parse";
 import { FEATURE } from "../data/bulk_data";
 import { readDerive, withAnswers } from "../data/derive_data";
 import { kept } from "../data/document_data";
-import { plainQuestion, questionsOf, type Question } from "../data/question_data";
+import { draftOf, plainQuestion, questionsOf, type Question } from "../data/question_data";
 import {
   channel as channelParser,
   queryRow,
@@ -18,7 +18,7 @@ import {
 } from "../lib/shapes";
 import { queryColour } from "../lib/colours";
 import { formatNumber } from "../lib/time";
-import { families as knownFamilies, familyOf } from "../lib/families";
+import { families as knownFamilies, familyOf, hasRegion } from "../lib/families";
 import { unlessOthersStop } from "../views/dependents";
 import { explainAnswer, goTo } from "../views/answer_tracks";
 import type { FamilyEditor } from "../views/editors/editor";
@@ -31,6 +31,7 @@ import { DeriveField } from "../views/query_form/derive_field";
 import { inWordsOfField } from "../views/query_form/duration_field";
 import { askedVersion, earlierNotice, type Earlier } from "../views/query_form/earlier_version";
 import { familyGallery } from "../views/query_form/family_gallery";
+import { firstQuestion } from "../views/query_form/first_question";
 import { FilingView } from "../views/query_form/filing_view";
 import { originalOf, suggestedName, type Original } from "../views/query_form/free_names";
 import { PreviewView } from "../views/query_form/preview_view";
@@ -64,7 +65,6 @@ const offered = questionsOf(isBulk ? families.filter(hasRegion) : families);
 const SAMPLE = { center: [0, 0], radius: 1 };
 
 class QueryPage {
-  private question: Question;
   private editor: FamilyEditor | null = null;
   /** For families that take answers of other queries as events. */
   private derive: DeriveField | null = null;
@@ -122,13 +122,11 @@ class QueryPage {
     private readonly feed: Feed,
     private readonly regions: RegionRow[],
     channels: Channel[],
+    private question: Question,
     private readonly earlier: Earlier | null,
     /** The query that is being copied. */
     private readonly original: Original | null,
   ) {
-    const wanted = parameters.get("family");
-    const known = stored ?? original;
-    this.question = known !== null ? plainQuestion(known.family) : (offered.find(({ key }) => key === wanted) ?? offered[0]!);
     this.alerts = new AlertsView(stored ?? original, channels);
     this.filing = new FilingView(feed.name, stored ?? original);
     if (original !== null) this.name.value = original.copyName;
@@ -224,7 +222,6 @@ class QueryPage {
     const { question } = this;
     const open = await editorOf(question.family);
     if (question !== this.question) return;
-    this.name.placeholder = stored?.name ?? question.title;
     const before = this.editor;
     before?.close?.();
     this.map.stop();
@@ -247,6 +244,7 @@ class QueryPage {
       const parts = [this.editor.element, this.derive?.element ?? null];
       replace(this.fields, ...(question.key === "derive" ? parts.reverse() : parts));
     }
+    this.name.placeholder = stored?.name ?? this.title();
     if (this.opened !== null) this.opened.written ??= this.written();
     replace(this.stage, this.editor.stage);
     this.stage.hidden = this.editor.stage === null;
@@ -384,7 +382,13 @@ class QueryPage {
     this.changed();
   }
 
+  /** The name that the query gets if the reader gives it none. */
+  private title(): string {
+    return this.editor?.title?.() ?? this.question.title;
+  }
+
   private changed(): void {
+    this.name.placeholder = stored?.name ?? this.title();
     this.bulk?.changed();
     this.preview.changed();
     this.judged.after(CHECK_AFTER_MS);
@@ -425,7 +429,7 @@ class QueryPage {
       return;
     }
     try {
-      const name = this.name.value.trim() || (stored?.name ?? (await suggestedName(this.feed.name, this.question.title)));
+      const name = this.name.value.trim() || (stored?.name ?? (await suggestedName(this.feed.name, this.title())));
       const body = { feed: this.feed.name, name, specification: this.specification(), ...this.filing.values(), ...this.alerts.settings() };
       if (stored === null) {
         const made = await post("queries/", body, queryRow);
@@ -463,14 +467,6 @@ class QueryPage {
   }
 }
 
-function draftOf({ key, family }: Question): string {
-  return familyOf(family)?.draft?.key ?? key;
-}
-
-function hasRegion(family: string): boolean {
-  return familyOf(family)?.hasRegion === true;
-}
-
 /** The query that the address asks to copy. */
 async function askedOriginal(): Promise<Original | null> {
   const copied = parameters.get("copy") ?? "";
@@ -487,11 +483,13 @@ async function open(): Promise<void> {
   }
   if (name !== null && name !== feed.name) toast(anotherFeed(name), "critical");
   const earlier = await askedVersion(stored);
-  const [regions, channels] = await Promise.all([
+  const known = stored ?? original;
+  const [regions, channels, question] = await Promise.all([
     getAll(address("regions/", { feed: feed.name, page_size: 1000 }), regionParser, 20_000),
     getAll("channels/", channelParser).catch((): Channel[] => []),
+    known !== null ? plainQuestion(known.family) : firstQuestion(offered, parameters.get("family"), feed.name),
   ]);
-  await new QueryPage(feed, regions, channels, earlier, original).start();
+  await new QueryPage(feed, regions, channels, question, earlier, original).start();
   // The reader changed the feed there: the choice keeps the focus.
   if (location.hash === `#${FEED_FIELD}`) document.getElementById(FEED_FIELD)?.focus();
 }

@@ -11,8 +11,10 @@ const OTHER = "other";
 export interface PeriodOptions {
   feed: Feed;
   zone: Zone;
-  /** The lengths that can be chosen. */
+  /** The lengths that can be chosen, ascending. */
   minutes: readonly number[];
+  /** The one that is chosen at first. */
+  initial?: number;
   /** Of the fields' ids. */
   prefix: string;
 }
@@ -26,10 +28,10 @@ export class PeriodField {
   private readonly from: HTMLInputElement;
   private readonly to: HTMLInputElement;
 
-  constructor({ feed, zone, minutes, prefix }: PeriodOptions) {
+  constructor({ feed, zone, minutes, prefix, initial = 10 }: PeriodOptions) {
     this.feed = feed;
     this.zone = zone;
-    const last = minutes.map((value) => h("option", { value, selected: value === 10 }, lastWords(value, feed.time)));
+    const last = minutes.map((value) => h("option", { value, selected: value === initial }, lastWords(value, feed.time)));
     this.select = h(
       "select",
       { class: "select select-sm", id: `${prefix}-period`, "aria-label": t("Period"), onChange: () => this.show() },
@@ -59,6 +61,17 @@ export class PeriodField {
   /** The ends that are there when the reader begins to enter others. */
   suggest(period: Period): void {
     if (this.select.value !== OTHER) this.fill(period);
+  }
+
+  /** The next longer of the lengths; null: there is none. */
+  longer(): { minutes: number; words: string } | null {
+    const next = this.select.options[this.select.selectedIndex + 1];
+    return next === undefined || next.value === OTHER ? null : { minutes: Number(next.value), words: next.text };
+  }
+
+  choose(minutes: number): void {
+    this.select.value = String(minutes);
+    this.show();
   }
 
   /** The parameters of the request; null if an end is missing or they are in the wrong order. */

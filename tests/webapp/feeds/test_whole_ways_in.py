@@ -258,6 +258,6 @@ def test_rows_that_are_late_or_from_the_future_have_dead_letters_that_say_how_mu
     accepted, letters = ways.post(arrow(LEAPS), "application/vnd.apache.arrow.stream")
     assert accepted == 4
     assert sorted((reason, detail) for reason, detail, _ in letters) == [
-        ("future", "t is too far ahead of the clock, 120: the feed allows 3600000 ms (its setting ahead)"),
+        ("future", "t is too far ahead of the clock, 120: the feed allows 1 h (its setting ahead)"),
         ("late", "t is 11 ms behind the newest row: the feed allows 10 ms (its setting lateness)"),
     ]

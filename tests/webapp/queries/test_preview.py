@@ -195,7 +195,7 @@ def test_a_preview_without_answers_reports_that_no_row_has_a_place(
     assert (found["total"], found["lacks_places"]) == (0, lacks_places)
 
 
-@pytest.mark.parametrize(("place", "unmet"), [("Dock 9", ["kind = Dock 9"]), ("dock", [])])
+@pytest.mark.parametrize(("place", "unmet"), [("Dock 9", ['kind = "Dock 9"']), ("dock", [])])
 def test_a_preview_names_the_conditions_that_no_row_meets(
     people: SimpleNamespace, feed: Any, received: Callable[..., None], client_of: Callable[..., APIClient], place: str, unmet: list[str]
 ) -> None:

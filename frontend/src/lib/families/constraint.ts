@@ -15,6 +15,7 @@ export const constraint: Family = {
       begin: sums,
     },
   ],
+  isAboutPlaces: true,
   kinds: { match: { name: t("Match"), clause: null } },
   columns: ABOUT_SEVERAL,
   isDeriving: true,

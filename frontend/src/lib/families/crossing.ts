@@ -2,4 +2,8 @@
 
 import type { Family } from "./family";
 
-export const CROSSING = { hasRegion: true, draft: { key: "crossing", own: ["within", "types"] } } satisfies Partial<Family>;
+export const CROSSING = {
+  hasRegion: true,
+  isAboutPlaces: true,
+  draft: { key: "crossing", own: ["within", "types"] },
+} satisfies Partial<Family>;

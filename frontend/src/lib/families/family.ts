@@ -46,6 +46,8 @@ export interface Family {
   /** Its card among the questions: a sentence about the answers of a query. */
   readonly card: { readonly icon: string; readonly text: string };
   readonly variants?: readonly Variant[];
+  /** Its empty editor asks about places: of rows without places it has little to say. */
+  readonly isAboutPlaces?: true;
   /** Its queries watch one region, under `region`: a file of regions can become as many of them. */
   readonly hasRegion?: true;
   /**

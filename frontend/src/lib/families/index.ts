@@ -28,6 +28,11 @@ export function familyOf(name: unknown): Family | undefined {
   return isFamily(name) ? families[name] : undefined;
 }
 
+/** Whether queries of the family watch one region. */
+export function hasRegion(name: string): boolean {
+  return familyOf(name)?.hasRegion === true;
+}
+
 export function isFamily(name: unknown): name is FamilyName {
   return typeof name === "string" && Object.hasOwn(families, name);
 }

@@ -14,6 +14,7 @@ export const motion: Family = {
       begin: total,
     },
   ],
+  isAboutPlaces: true,
   kinds: { match: { name: t("Match"), clause: null } },
   columns: ABOUT_ONE,
   isDeriving: false,

@@ -5,6 +5,7 @@ import type { Family } from "./family";
 export const occupancy: Family = {
   name: t("How many are there"),
   card: { icon: "users", text: t("At least or at most a number at once in one place: a crowd, an empty post.") },
+  isAboutPlaces: true,
   kinds: { occupied: { name: t("Number reached"), clause: t("a number of entities are there") } },
   columns: t("names no entity; value is the count"),
   isDeriving: false,

@@ -9,7 +9,7 @@ import { button, h, icon, replace } from "../../lib/dom";
 import { asGeometry, isReference } from "../../lib/regions";
 import { DurationField } from "../query_form/duration_field";
 import { section } from "../query_form/section";
-import { GalleryView } from "./calculus/gallery_view";
+import { GalleryView, type Filled } from "./calculus/gallery_view";
 import { InputsView } from "./calculus/inputs_view";
 import { RuleEditor } from "./calculus/rule_editor";
 import { SandboxView } from "./calculus/sandbox_view";
@@ -31,6 +31,8 @@ class CalculusEditor implements FamilyEditor {
   private readonly sentence = h("p", { class: "small muted", hidden: true });
   /** What a template generated last: another program is the reader's own work. */
   private generated = "";
+  /** Of the template that generated the rules. */
+  private templateTitle: string | null = null;
   /** The reader's own entries that a template replaced. */
   private own: CalculusEntries | null = null;
   private window!: DurationField;
@@ -57,10 +59,7 @@ class CalculusEditor implements FamilyEditor {
       onFaults: (error) => this.faults(error.faults.map((fault) => ({ ...fault, pointer: fault.pointer.replace(/^\/specification/, "") }))),
     });
     this.inputs = new InputsView(feed, (inputs) => this.change({ inputs }));
-    const gallery = new GalleryView(
-      { feed, regions, onFilled: (specification, sentence) => this.take(specification, sentence) },
-      this.entries.program === "",
-    );
+    const gallery = new GalleryView({ feed, regions, onFilled: (filled) => this.take(filled) }, this.entries.program === "");
     const text = h(
       "section",
       { class: "panel calculus-rules", "data-pointer": "/program" },
@@ -94,6 +93,10 @@ class CalculusEditor implements FamilyEditor {
     return outputsOf(this.entries, namesOf(this.entries.program));
   }
 
+  title(): string | null {
+    return this.templateTitle;
+  }
+
   explained(fault: Fault): Fault {
     return faultInForm(fault);
   }
@@ -110,7 +113,8 @@ class CalculusEditor implements FamilyEditor {
   /**
    * A template's specification replaces the document; keys that the form does not show are kept.
    */
-  private take(specification: Record<string, unknown>, sentence: string): void {
+  private take({ specification, sentence, title }: Filled): void {
+    this.templateTitle = title;
     const { others, distributed, program } = this.entries;
     if (program.trim() !== "" && program !== this.generated) this.own = this.entries;
     const taken = fromCalculus({ ...others, distributed, ...specification }, this.context.feed);
@@ -126,7 +130,7 @@ class CalculusEditor implements FamilyEditor {
   }
 
   private giveBack(own: CalculusEntries): void {
-    this.own = null;
+    this.own = this.templateTitle = null;
     this.sentence.hidden = true;
     this.begin(own);
   }

@@ -89,6 +89,8 @@ export interface FamilyEditor {
    * it.
    */
   kinds(): string[];
+  /** A name for the query, better than that of its question; null: none. */
+  title?(): string | null;
   /**
    * Faults of the last check; those whose pointer has no `data-pointer` element may be shown inside
    * (line and column of a text).

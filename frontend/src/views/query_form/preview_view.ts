@@ -18,7 +18,8 @@ import { PeriodField, whichPeriod } from "../period_field";
 import { TimelineView } from "../timeline_view";
 import { formatTenths, t, tn } from "../../lib/texts";
 
-const MINUTES = [10, 30, 60, 6 * 60, 24 * 60, 7 * 24 * 60, 30 * 24 * 60, 366 * 24 * 60];
+const DAY = 24 * 60;
+const MINUTES = [10, 30, 60, 6 * 60, DAY, 7 * DAY, 30 * DAY, 366 * DAY];
 
 export interface PreviewHandlers {
   specification: () => Record<string, unknown>;
@@ -51,7 +52,7 @@ export class PreviewView {
     private readonly zone: Zone,
     private readonly handlers: PreviewHandlers,
   ) {
-    this.period = new PeriodField({ feed, zone, minutes: MINUTES, prefix: "preview" });
+    this.period = new PeriodField({ feed, zone, minutes: MINUTES, prefix: "preview", ...(isHistory(feed) ? { initial: DAY } : {}) });
     this.element = h(
       "section",
       { class: "panel preview", "aria-label": t("Preview") },
@@ -135,8 +136,9 @@ export class PreviewView {
               "radio",
               t("No rows in this period"),
               t("The feed received no rows that the query evaluates. Choose another period, or send rows first."),
+              this.tryLonger(),
             )
-          : empty("history", t("No answer in this period"), whyNone(answer)),
+          : empty("history", t("No answer in this period"), whyNone(answer), answer.truncated ? null : this.tryLonger()),
       );
       this.handlers.onShow([], "all", answer.to);
       return;
@@ -186,6 +188,20 @@ export class PreviewView {
     showOnMap(null);
   }
 
+  /** A button that previews the next longer period. */
+  private tryLonger(): HTMLElement | null {
+    const next = this.period.longer();
+    if (next === null) return null;
+    return button(t("Preview the {period}", { period: next.words }), {
+      icon: "history",
+      kind: "button-sm",
+      onClick: () => {
+        this.period.choose(next.minutes);
+        void this.ask();
+      },
+    });
+  }
+
   private summary(answer: ReturnType<typeof preview>, rows: Detection[]): HTMLElement {
     const counts = new Map<string, number>();
     for (const row of rows) counts.set(row.kind, (counts.get(row.kind) ?? 0) + 1);
@@ -220,6 +236,11 @@ export class PreviewView {
       ),
     );
   }
+}
+
+/** Rows that were loaded at once, not as they happened: mostly few in the last minutes. */
+function isHistory({ time, wall_clock }: Feed): boolean {
+  return time === "ms" && !wall_clock;
 }
 
 /** What the reader can do, or the cause where it is certain. */

@@ -22,11 +22,17 @@ import { isReference } from "../../../lib/regions";
 import { unitSelect } from "../../query_form/unit_select";
 import { t } from "../../../lib/texts";
 
+/** A program generated from a template: the template's title, and the sentence with its values. */
+export interface Filled {
+  specification: Record<string, unknown>;
+  title: string;
+  sentence: string;
+}
+
 export interface GalleryOptions {
   feed: Feed;
   regions: readonly RegionRow[];
-  /** A program was generated from a template. `sentence` describes it. */
-  onFilled: (specification: Record<string, unknown>, sentence: string) => void;
+  onFilled: (filled: Filled) => void;
 }
 
 export class GalleryView {
@@ -124,7 +130,8 @@ export class GalleryView {
     );
     this.mark([]);
     replace(this.state, t("The rules are written below."));
-    this.options.onFilled(specification, filledSentence(template, values, this.options.feed.time));
+    const sentence = filledSentence(template, values, this.options.feed.time);
+    this.options.onFilled({ specification, title: template.title, sentence });
   }
 
   private refused(error: unknown): void {

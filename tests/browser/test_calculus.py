@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from playwright.sync_api import expect
 
 if TYPE_CHECKING:
     from tests.browser.conftest import Site
@@ -57,6 +58,7 @@ def _choose(site: Site) -> None:
     assert page.locator(".placement").count() == 0
     page.get_by_label("Several executors share its work").check()
     page.locator(".placement", has_text="meeting and near by pair").wait_for()
+    expect(page.get_by_label("Name", exact=True)).to_have_attribute("placeholder", "Two meet")
     page.get_by_role("button", name="Continue with these rules").click()
     assert page.get_by_label("Column of argument 1 in position").input_value() == "entity"
 

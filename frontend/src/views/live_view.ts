@@ -25,6 +25,7 @@ import { HalfDone } from "./live/half_done";
 import { liveActions, pressed } from "./live/keyboard";
 import { MapLooks } from "./live/map_looks";
 import { LiveModel } from "./live/model";
+import { showPlaceless } from "./live/placeless";
 import { Places } from "./live/places";
 import { Positions } from "./live/positions";
 import { slowestOf } from "./live/standstill";
@@ -72,6 +73,8 @@ export class LiveView {
   private readonly drawer: DrawerView;
   private readonly skip: HTMLElement;
   private isOpened = false;
+  /** The note that rows have no places. */
+  private placeless: HTMLElement | null = null;
   private readonly opensAnywhere: boolean;
   /** Whether the clock was live at the last update. */
   private wasPast = false;
@@ -189,6 +192,7 @@ export class LiveView {
       onNews: (news) => this.news(news),
       onPositions: (rows, clock) => {
         this.positions.take(rows, clock);
+        if (rows.length > 0) this.placeless?.remove();
         this.model.noteNow(this.model.data.now);
       },
       onStatus: (status) => {
@@ -317,7 +321,9 @@ export class LiveView {
     if (!this.model.clock.isLive) return;
     void this.positions.showPresent().then(() => {
       this.frameUnknown();
-      if (Number.isFinite(this.model.clock.earliest)) this.showRecording(this.model.clock.earliest);
+      if (!Number.isFinite(this.model.clock.earliest)) return;
+      this.showRecording(this.model.clock.earliest);
+      if (this.positions.isEmpty && this.model.drawnRegions().length === 0) this.placeless = showPlaceless(this.element);
     });
   }
 

@@ -5,6 +5,9 @@ import { h } from "../lib/dom";
 import { setTimelineHeight, timelineHeight } from "../lib/preferences";
 
 const LEAST_PX = 90;
+const LEAST_MAP_PX = 140;
+/** Of the grid's height, if the reader chose none. */
+const USUAL_SHARE = 0.36;
 
 /** Sets `--timeline` (CSS pixels) on `grid`. */
 export function splitter(grid: HTMLElement): HTMLElement {
@@ -15,14 +18,9 @@ export function splitter(grid: HTMLElement): HTMLElement {
     "aria-orientation": "horizontal",
     "aria-label": t("Height of the timeline"),
   });
-  const set = (px: number): void => {
-    const most = Math.max(LEAST_PX, grid.clientHeight - 140);
-    const height = Math.round(Math.max(LEAST_PX, Math.min(most, px)));
-    grid.style.setProperty("--timeline", `${height}px`);
-    bar.setAttribute("aria-valuenow", String(height));
-  };
+  const set = (px: number): void => bar.setAttribute("aria-valuenow", String(setHeight(grid, px)));
   const current = (): number => (grid.lastElementChild as HTMLElement).offsetHeight;
-  requestAnimationFrame(() => set(timelineHeight() ?? Math.round(grid.clientHeight * 0.36)));
+  requestAnimationFrame(() => set(timelineHeight() ?? grid.clientHeight * USUAL_SHARE));
   bar.addEventListener("pointerdown", (event) => {
     bar.setPointerCapture(event.pointerId);
     const [y, height] = [event.clientY, current()];
@@ -45,4 +43,16 @@ export function splitter(grid: HTMLElement): HTMLElement {
     setTimelineHeight(current());
   });
   return bar;
+}
+
+/** Gives the timeline this share of the grid's height, unless the reader chose a height. */
+export function proposeShare(grid: HTMLElement, share: number): void {
+  if (timelineHeight() === null) setHeight(grid, grid.clientHeight * share);
+}
+
+function setHeight(grid: HTMLElement, px: number): number {
+  const most = Math.max(LEAST_PX, grid.clientHeight - LEAST_MAP_PX);
+  const height = Math.round(Math.max(LEAST_PX, Math.min(most, px)));
+  grid.style.setProperty("--timeline", `${height}px`);
+  return height;
 }

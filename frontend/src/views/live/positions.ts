@@ -34,6 +34,11 @@ export class Positions {
     });
   }
 
+  /** No entity has a position. */
+  get isEmpty(): boolean {
+    return this.entities.count === 0;
+  }
+
   /** The feed's clock advances for all entities, including those without reports. */
   tick(clock: number | null): void {
     if (clock !== null) this.entities.tick(clock);

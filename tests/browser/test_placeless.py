@@ -1,0 +1,40 @@
+"""A feed whose rows have no places, such as reads of tags."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+from playwright.sync_api import expect
+
+from engine.model.events import row_schema
+from tests.webapp.answers import a_feed
+from webapp.detections.services import feed_head_ensure
+from webapp.feeds.logs import event_log
+
+if TYPE_CHECKING:
+    from tests.browser.conftest import Site
+
+pytestmark = [pytest.mark.browser, pytest.mark.services]
+MINUTE = 60_000
+
+
+def test_pages_of_a_feed_without_places_do_not_begin_with_places(site: Site) -> None:
+    feed = a_feed("gate", columns={"reader": "string"})
+    feed_head_ensure(feed)
+    rows = [{"event": "read", "entity": f"tag{n % 7}", "t": n * 10 * MINUTE, "reader": ("dock", "gate")[n % 2]} for n in range(100)]
+    event_log("gate").append(pa.Table.from_pylist(rows, schema=row_schema(feed.engine_feed())))
+    site.log_in()
+    page = site.page
+
+    page.goto(f"{site.address}/?feed=gate")
+    expect(page.get_by_text("The rows of this feed have no places.")).to_be_visible()
+    timeline, map_area = (page.locator(selector).bounding_box() for selector in (".live-timeline", ".live-map"))
+    assert timeline is not None and map_area is not None and timeline["height"] > map_area["height"]
+
+    page.goto(f"{site.address}/queries/new?feed=gate")
+    expect(page.get_by_role("radio", name="Composite event")).to_be_checked()
+    page.goto(f"{site.address}/queries/new?feed=yard")
+    expect(page.get_by_role("radio", name="Crossing a border")).to_be_checked()
+    assert site.faults == []

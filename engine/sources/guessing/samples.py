@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from engine.model.events import plain_row
 from engine.sources.formats import InvalidLine
+from engine.sources.guessing.values import odd_text
 from engine.sources.reading import Reading, read_rows
 
 SHOWN_ROWS, SHOWN_PLACES = 20, 1_500
@@ -32,7 +33,7 @@ def described(raw: pa.Table, lines: npt.NDArray[np.int64], broken: Sequence[Inva
     faults = [{"line": one.line, "problem": one.problem, "row": one.text} for one in broken[:SHOWN_FAULTS]]
     faults += [{"line": one.line, "problem": one.detail, "row": one.row} for one in letters[: SHOWN_FAULTS - len(faults)]]
     return {
-        "columns": [_column(name, raw.column(name)) for name in raw.column_names],
+        "columns": [_column(name, raw.column(name).combine_chunks(), reading.decimal) for name in raw.column_names],
         "rows": [{name: _shown(value) for name, value in plain_row(row).items()} for row in raw.slice(0, SHOWN_ROWS).to_pylist()],
         "lines": lines[:SHOWN_ROWS].tolist(),
         "read": [plain_row(row) for row in good.slice(0, SHOWN_ROWS).to_pylist()],
@@ -54,9 +55,9 @@ def _shown(value: Any) -> Any:
     return value[:100] if isinstance(value, str) else value
 
 
-def _column(name: str, column: pa.ChunkedArray) -> dict[str, Any]:
+def _column(name: str, column: pa.Array, decimal: str) -> dict[str, Any]:
     examples = [_text(value.as_py())[:60] for value in column.slice(0, 200).unique() if value.is_valid][:3]
-    return {"name": name, "examples": examples, "empty": column.null_count}
+    return {"name": name, "examples": examples, "empty": column.null_count, "odd": odd_text(column, decimal)[:60]}
 
 
 def _about(good: pa.Table, reading: Reading) -> dict[str, Any]:

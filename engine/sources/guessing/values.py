@@ -14,6 +14,7 @@ from engine.sources.numbers import numbers_of
 
 TRIED_ROWS = 500
 """The number of values on which formats of times are tried."""
+NEARLY_ALL = 0.9
 
 
 def is_text(column: pa.Array) -> bool:
@@ -42,15 +43,32 @@ def has_decimal_commas(columns: Iterable[pa.Array]) -> bool:
     return commas > points
 
 
+def odd_text(column: pa.Array, decimal: str) -> str:
+    """The first value that is no number where nearly all are, so that the column is of texts; else
+    empty."""
+    if not is_text(column) or _has_leading_zeros(column):
+        return ""
+    values, wrong = numbers_of(column, decimal)
+    numbers, texts = np.count_nonzero(np.isfinite(values)), np.count_nonzero(wrong)
+    if not texts or numbers < NEARLY_ALL * (numbers + texts):
+        return ""
+    return str(column[int(np.argmax(wrong))])
+
+
+def _has_leading_zeros(column: pa.Array) -> bool:
+    """Some value is a number such as 007: an id, whose zeros count."""
+    return bool(pc.any(pc.match_substring_regex(column, r"^\s*0[0-9]+\s*$")).as_py())
+
+
 def type_of(column: pa.Array, decimal: str) -> ColumnType:
     if pa.types.is_boolean(column.type):
         return ColumnType.BOOL
     if pa.types.is_null(column.type):
         return ColumnType.STRING
     if is_text(column):
-        texts = pd.Series(column.to_pandas()).dropna().str.strip()
-        if len(texts) and texts.str.fullmatch(r"0\d+").any():
+        if _has_leading_zeros(column):
             return ColumnType.STRING
+        texts = pd.Series(column.to_pandas()).dropna().str.strip()
         if len(texts) and set(texts.str.lower()) <= {"true", "false"}:
             return ColumnType.BOOL
     elif not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type) or pa.types.is_decimal(column.type)):

@@ -39,7 +39,7 @@ const values = (value: unknown): Record<string, unknown> =>
 export const inspection = record({
   reading,
   sheets: list(string),
-  columns: list(record({ name: string, examples: list(string), empty: integer })),
+  columns: list(record({ name: string, examples: list(string), empty: integer, odd: string })),
   rows: list(values),
   lines: list(integer),
   read: list(values),

@@ -227,7 +227,8 @@ function countSoon(): void {
 function show(): void {
   const shown = rows.shown();
   layout.classList.toggle("with-detail", open !== null);
-  count.textContent = total === null ? "" : tn("1 alert", "{count} alerts", total);
+  // Alerts that have just arrived are shown before they are counted.
+  count.textContent = total === null ? "" : tn("1 alert", "{count} alerts", Math.max(total, shown.length));
   news.hidden = rows.waitingCount === 0;
   news.lastChild!.textContent = t("{waitingCount} new, show", { waitingCount: formatNumber(rows.waitingCount) });
   table.all.checked = bulk.isAll || (shown.length > 0 && bulk.chosen.size === shown.length);

@@ -116,6 +116,18 @@ def test_names_with_umlauts_and_accents_are_spelled_in_ascii(tmp_path: Path) -> 
     assert found["reading"]["entity"] == ["Etikett"]
 
 
+@pytest.mark.parametrize(
+    ("value", "odd", "kind"),
+    [("schwach", "schwach", "string"), ("n/a", "", "float"), ("", "", "float"), ("007", "", "string")],
+)
+def test_the_one_value_that_makes_a_column_of_numbers_a_column_of_texts_is_named(tmp_path: Path, value: str, odd: str, kind: str) -> None:
+    levels = [f"{n}.5" for n in range(29)]
+    rows = "".join(f"a,2026-01-02T10:{n:02}:00Z,{level}\n" for n, level in enumerate([*levels[:7], value, *levels[7:]]))
+    found, _ = looked(written(tmp_path / "reads.csv", "tag,time,level\n" + rows))
+    assert [(one["name"], one["type"]) for one in found["reading"]["attributes"]] == [("level", kind)]
+    assert {one["name"]: one["odd"] for one in found["columns"]} == {"tag": "", "time": "", "level": odd}
+
+
 def test_a_file_of_one_thing_stays_one_thing(tmp_path: Path) -> None:
     text = "Ort,lon,lat,time\n" + "".join(f"{NAMES[n // 10]},{10 + n / 100},54.5,2026-01-02T10:{n:02}:00Z\n" for n in range(30))
     _, rows = looked(written(tmp_path / "fahrt.csv", text))

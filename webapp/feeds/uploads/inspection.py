@@ -27,11 +27,13 @@ PIECE = Limits(rows=4_000_000, values=40_000_000, unpacked=200_000_000)
 
 
 class ColumnSample(TypedDict):
-    """A column of a file; `empty`: how many rows of the sample have no value in it."""
+    """A column of a file; `empty`: how many rows of the sample have no value in it; `odd`: the
+    first value that is no number where nearly all are, else empty."""
 
     name: str
     examples: list[str]
     empty: int
+    odd: str
 
 
 class RowFault(TypedDict):

@@ -22,7 +22,7 @@ export const composite: Family = {
       begin: () => ({ derive: {} }),
     },
   ],
-  kinds: { detection: { name: t("Detected"), clause: null } },
+  kinds: { detection: { name: t("Detected"), clause: t("the pattern occurs") } },
   columns: ABOUT_SEVERAL,
   isDeriving: true,
   measure: null,

@@ -1,12 +1,12 @@
 /** Rows of conditions `[column, operator, constant]`: which events count. */
 
-import { get } from "../../lib/api";
 import { button, h, iconButton, replace } from "../../lib/dom";
 import { columnsOf } from "../../lib/columns";
-import { completions, hasKnownValues, knownValues } from "../../data/known_values";
+import { completions, hasKnownValues } from "../../data/known_values";
 import { fromConditions, OPERATORS, toConditions, type ConditionEntry } from "../../data/query_form_data";
 import type { Feed } from "../../lib/shapes";
 import { t } from "../../lib/texts";
+import { valuesOf } from "./frequent_values";
 
 export interface ConditionsOptions {
   feed: Feed;
@@ -121,19 +121,6 @@ export class ConditionsField {
       }),
     );
   }
-}
-
-const asked = new Map<string, Promise<string[]>>();
-
-/** Requested once while the page is open; none if the request fails: they are optional. */
-function valuesOf(feed: Feed, column: string): Promise<string[]> {
-  const path = `feeds/${feed.name}/histogram?${new URLSearchParams({ column }).toString()}`;
-  const known = asked.get(path) ?? get(path, knownValues).then(({ values }) => values);
-  asked.set(path, known);
-  return known.catch(() => {
-    asked.delete(path);
-    return [];
-  });
 }
 
 function placeholder(operator: string): string {

@@ -233,6 +233,7 @@ function attributesTable(attributes: readonly Attribute[], found: Inspection, ch
   const sources = found.columns.map(({ name }) => name).filter((name) => !used.has(name));
   if (sources.length === 0) return null;
   const bySource = new Map(attributes.map((one) => [one.source, one]));
+  const odd = new Map(found.columns.map((one) => [one.name, one.odd]));
   const change = (source: string, next: Attribute | null): void => {
     const rest = new Map(bySource);
     if (next === null) rest.delete(source);
@@ -259,7 +260,9 @@ function attributesTable(attributes: readonly Attribute[], found: Inspection, ch
     );
     type.disabled = one === undefined;
     type.setAttribute("aria-label", t("Type of {source}", { source }));
-    return h("tr", {}, h("td", {}, keep), h("td", { class: "nowrap" }, source), h("td", {}, name), h("td", {}, type));
+    const notNumber = one?.type === "string" ? (odd.get(source) ?? "") : "";
+    const hint = notNumber === "" ? null : h("span", { class: "hint" }, t("“{value}” is no number", { value: notNumber }));
+    return h("tr", {}, h("td", {}, keep), h("td", { class: "nowrap" }, source), h("td", {}, name), h("td", {}, type, hint));
   });
   return h(
     "div",

@@ -19,6 +19,7 @@ import { filledTemplate } from "../../../lib/answers";
 import { button, h, icon, replace } from "../../../lib/dom";
 import { Latest } from "../../../lib/latest";
 import { isReference } from "../../../lib/regions";
+import { valuesOf } from "../../query_form/frequent_values";
 import { unitSelect } from "../../query_form/unit_select";
 import { t } from "../../../lib/texts";
 
@@ -163,15 +164,26 @@ export class GalleryView {
       return select(common, names.length === 0 ? [] : names, value, (region) => set({ region }), t("choose an area"));
     }
     const isNumber = kind === "number" || kind === "length";
+    const known = h("datalist", { id: `calculus-known-${name}` });
     const input = h("input", {
       class: "input input-sm calculus-value",
       inputmode: isNumber ? "decimal" : "text",
       value: shown(values[name]),
       autocomplete: "off",
+      ...(isNumber ? {} : { list: known.id }),
       ...common,
     });
     input.addEventListener("input", () => set(isNumber ? numeric(input.value) : input.value));
-    return h("span", { class: "calculus-field" }, input, unit === "" ? null : unit);
+    if (!isNumber) input.addEventListener("focus", () => void this.offer(values, known));
+    return h("span", { class: "calculus-field" }, input, known, unit === "" ? null : unit);
+  }
+
+  /** A text is a value of the template's column. */
+  private async offer(values: Record<string, unknown>, known: HTMLElement): Promise<void> {
+    const column = this.template?.parameters.find(({ kind }) => kind === "column");
+    const name = column === undefined ? undefined : values[column.name];
+    const offered = typeof name === "string" ? await valuesOf(this.options.feed, name) : [];
+    replace(known, ...offered.map((value) => h("option", { value })));
   }
 
   private duration({ value, label }: Parameter, common: Record<string, string>, set: (value: unknown) => void): HTMLElement {

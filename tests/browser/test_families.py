@@ -13,7 +13,7 @@ import pytest
 from tests.browser.forms import choose, new_query, press, preview, saved, shot, tab_to, type_in, walked
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import FloatRect, Page
 
     from tests.browser.conftest import Site
 
@@ -84,20 +84,27 @@ def _occupancy_by_mouse(site: Site) -> None:
     _a_past_period(page)
     # Where the map ends above the region, nothing of the line is cut off.
     page.locator(".count-label").wait_for()
-    label, canvas = (page.locator(one).bounding_box() for one in (".count-label", ".map-canvas"))
-    assert label is not None and canvas is not None
+    label, canvas = (_box(page, one) for one in (".count-label", ".map-canvas"))
     page.mouse.move(canvas["x"] + 80, canvas["y"] + canvas["height"] - 30)
     page.mouse.down()
     page.mouse.move(canvas["x"] + 80, canvas["y"] + canvas["height"] - 60 - (label["y"] - canvas["y"]), steps=5)
     page.mouse.up()
     page.wait_for_timeout(1000)
-    label = page.locator(".count-label").bounding_box()
-    assert label is not None and label["y"] >= canvas["y"]
+    assert _box(page, ".count-label")["y"] >= canvas["y"]
     page.locator("#occupancy-count").fill("7")
     page.locator(".count-line").wait_for(state="detached")
     stored = saved(site, "crowd")
     wanted = {"family": "occupancy", "version": 1, "region": {"region": "square"}, "count": [">=", 7], "stale": "PT5M"}
     assert stored == wanted
+
+
+def _box(page: Page, selector: str) -> FloatRect:
+    """Where the element is; one that is being drawn anew has no box for a moment."""
+    for _ in range(100):
+        if (box := page.locator(selector).bounding_box()) is not None:
+            return box
+        page.wait_for_timeout(100)
+    raise AssertionError(selector)
 
 
 def _a_past_period(page: Page) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from engine.model.conditions import Condition, Conditions, Constant, conditions_within, read_where
+from engine.model.conditions import Condition, Constant, conditions_within, read_where
 from engine.model.messages import Message
 
 MOST = 100
@@ -35,17 +35,22 @@ def contradictions(document: Mapping[str, Any]) -> Iterator[list[Condition]]:
 def _unsatisfied(conditions: Sequence[Condition]) -> Iterator[list[Condition]]:
     for column in dict.fromkeys(condition.column for condition in conditions):
         together = [condition for condition in conditions if condition.column == column]
-        if len(together) <= MOST and not any(Conditions(tuple(together)).holds({column: value}) for value in _candidates(together)):
+        if len(together) <= MOST and not _is_satisfied(together):
             yield together
 
 
-def _candidates(conditions: Sequence[Condition]) -> Iterable[Any]:
-    """Values of which one satisfies all conditions, if any value does: the constants, and a value
-    in each gap between them."""
-    listed = [condition.constant for condition in conditions if isinstance(condition.constant, tuple)]
-    if listed:
-        return min(listed, key=len)
-    constants: set[Any] = {condition.constant for condition in conditions}
+def _is_satisfied(conditions: Sequence[Condition]) -> bool:
+    """Whether some value satisfies all of these conditions on one column."""
+    lists = [set(condition.constant) for condition in conditions if isinstance(condition.constant, tuple)]
+    others = [condition for condition in conditions if not isinstance(condition.constant, tuple)]
+    # Lists may be very long: each value is looked up, not searched for.
+    values = set.intersection(*lists) if lists else _candidates({condition.constant for condition in others})
+    return any(all(condition.holds(value) for condition in others) for value in values)
+
+
+def _candidates(constants: set[Any]) -> Iterable[Any]:
+    """Values of which one satisfies all conditions with these constants, if any value does: the
+    constants, and a value in each gap between them."""
     first = next(iter(constants))
     if isinstance(first, bool):
         return (False, True)

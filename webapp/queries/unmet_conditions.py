@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.model.conditions import conditions_within
+from engine.model.conditions import Condition, conditions_within
 from engine.model.feed import ColumnType, Feed
 
 CORE_TEXTS = ("entity", "event")
@@ -24,8 +24,15 @@ class UnmetConditions:
         self.left = list(dict.fromkeys(one for one in found if one.column in texts))
 
     def see(self, rows: pa.Table | pa.RecordBatch) -> None:
-        self.left = [one for one in self.left if not any(map(one.holds, pc.unique(rows.column(one.column)).to_pylist()))]
+        self.left = [one for one in self.left if not _is_met(one, pc.unique(rows.column(one.column)).to_pylist())]
 
     def texts(self) -> list[str]:
         """As a reader writes them: `reader = "dock-9"`."""
         return list(map(str, self.left))
+
+
+def _is_met(condition: Condition, values: list[Any]) -> bool:
+    if isinstance(condition.constant, tuple):
+        # Lists may be very long.
+        return not set(condition.constant).isdisjoint(values)
+    return any(map(condition.holds, values))

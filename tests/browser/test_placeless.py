@@ -35,6 +35,10 @@ def test_pages_of_a_feed_without_places_do_not_begin_with_places(site: Site) -> 
 
     page.goto(f"{site.address}/queries/new?feed=gate")
     expect(page.get_by_role("radio", name="Composite event")).to_be_checked()
+    note = "Begins with places, which this feed’s rows do not have."
+    expect(page.locator(".family-card").first).not_to_contain_text(note)
+    expect(page.locator(".family-card").last).to_contain_text(note)
     page.goto(f"{site.address}/queries/new?feed=yard")
     expect(page.get_by_role("radio", name="Crossing a border")).to_be_checked()
+    expect(page.get_by_text(note)).to_have_count(0)
     assert site.faults == []

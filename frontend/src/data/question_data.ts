@@ -16,6 +16,8 @@ export interface Question {
   readonly title: string;
   readonly icon: string;
   readonly text: string;
+  /** Why it does not suit the feed's rows. */
+  readonly note?: string;
   /** The initial document, without family and version. */
   readonly begin: (feed: Feed) => Record<string, unknown>;
 }

@@ -31,7 +31,7 @@ import { DeriveField } from "../views/query_form/derive_field";
 import { inWordsOfField } from "../views/query_form/duration_field";
 import { askedVersion, earlierNotice, type Earlier } from "../views/query_form/earlier_version";
 import { familyGallery } from "../views/query_form/family_gallery";
-import { firstQuestion } from "../views/query_form/first_question";
+import { suitedQuestions } from "../views/query_form/suited_questions";
 import { FilingView } from "../views/query_form/filing_view";
 import { originalOf, suggestedName, type Original } from "../views/query_form/free_names";
 import { PreviewView } from "../views/query_form/preview_view";
@@ -123,6 +123,7 @@ class QueryPage {
     private readonly regions: RegionRow[],
     channels: Channel[],
     private question: Question,
+    questions: readonly Question[],
     private readonly earlier: Earlier | null,
     /** The query that is being copied. */
     private readonly original: Original | null,
@@ -152,7 +153,7 @@ class QueryPage {
     replace(
       this.body,
       stored === null && original === null
-        ? familyGallery(offered, this.question, (question) => void this.choose(question))
+        ? familyGallery(questions, this.question, (question) => void this.choose(question))
         : stored === null
           ? null
           : earlierNotice(stored, this.earlier),
@@ -484,12 +485,13 @@ async function open(): Promise<void> {
   if (name !== null && name !== feed.name) toast(anotherFeed(name), "critical");
   const earlier = await askedVersion(stored);
   const known = stored ?? original;
-  const [regions, channels, question] = await Promise.all([
+  const [regions, channels, questions] = await Promise.all([
     getAll(address("regions/", { feed: feed.name, page_size: 1000 }), regionParser, 20_000),
     getAll("channels/", channelParser).catch((): Channel[] => []),
-    known !== null ? plainQuestion(known.family) : firstQuestion(offered, parameters.get("family"), feed.name),
+    known !== null ? [plainQuestion(known.family)] : suitedQuestions(offered, feed.name),
   ]);
-  await new QueryPage(feed, regions, channels, question, earlier, original).start();
+  const question = questions.find(({ key }) => key === parameters.get("family")) ?? questions[0]!;
+  await new QueryPage(feed, regions, channels, question, questions, earlier, original).start();
   // The reader changed the feed there: the choice keeps the focus.
   if (location.hash === `#${FEED_FIELD}`) document.getElementById(FEED_FIELD)?.focus();
 }

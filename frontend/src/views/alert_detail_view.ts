@@ -17,25 +17,24 @@ import {
   type Me,
   type QueryVersion,
 } from "../lib/shapes";
-import { anything } from "../lib/parse";
 import { onceAtATime } from "../lib/presses";
 import { escalatedWords } from "../data/channel_data";
 import { hasPlaces, orderedEvidence } from "../data/evidence";
 import { formatAgo, formatMoment, formatSpan, zoneName, type Zone } from "../lib/time";
-import { answerTitle, inSentence, SEVERITY_NAMES, STATE_NAMES, STEP_NAMES, versionWords } from "../lib/words";
+import { answerTitle, SEVERITY_NAMES, STATE_NAMES, STEP_NAMES, versionWords } from "../lib/words";
 import { answersBehind } from "./answers_behind_view";
 import { rulesBehind } from "./drawer_view";
+import { feedbackForm } from "./alert_feedback_view";
 import type { ShownAnswer } from "./alert_map_view";
 import { evidenceList } from "./evidence_list_view";
 import { measure } from "./interval_words";
-import { attachMenu } from "./menu_view";
+import { attachMenu, type MenuItem } from "./menu_view";
 import { openMute } from "./mutes_view";
 import { evidenceFile } from "./evidence_file";
 import { fail } from "./shell_view";
 
 /** Loaded when an alert is opened: the map is most of what the page would load. */
 const mapView = (): Promise<typeof import("./alert_map_view")> => import("./alert_map_view");
-const VERDICTS: Record<string, string> = { right: t("Right"), false: t("False alarm"), not_useful: t("Not useful") };
 
 export class AlertDetailView {
   readonly element = h("section", { class: "panel alert-detail", "aria-label": t("Alert"), tabindex: -1 });
@@ -279,7 +278,7 @@ export class AlertDetailView {
           ? null
           : answersBehind(alert.detection, unit, this.zone),
         this.steps(alert, detail),
-        this.feedback(alert, detail),
+        feedbackForm(alert, detail.feedback, this.me.name, () => this.load(this.shown?.id === alert.id ? this.shown : alert)),
         this.deliveries(alert, detail),
       ),
       this.foot(alert, detail),
@@ -350,54 +349,6 @@ export class AlertDetailView {
     );
   }
 
-  /** Was the answer right? Verdicts are stored with it, so that its query can be tuned. */
-  private feedback(alert: Alert, detail: AlertDetail): HTMLElement {
-    const verdictList = h(
-      "ul",
-      { class: "small" },
-      ...detail.feedback.map((one) =>
-        h(
-          "li",
-          {},
-          h("strong", {}, one.author),
-          ` ${inSentence(VERDICTS[one.verdict] ?? one.verdict)}${one.reason === "" ? "" : `: ${one.reason}`}`,
-        ),
-      ),
-    );
-    const mine = detail.feedback.find((one) => one.author === this.me.name);
-    const reason = h("input", {
-      class: "input",
-      "aria-label": t("Reason"),
-      placeholder: t("Why (optional)"),
-      maxlength: 500,
-      value: mine?.reason ?? "",
-    });
-    const buttons = Object.entries(VERDICTS).map(([verdict, text]) =>
-      h(
-        "button",
-        {
-          type: "button",
-          disabled: !alert.editable,
-          "aria-pressed": String(verdict === mine?.verdict),
-          onClick: () =>
-            post(`alerts/${alert.id}/feedback`, { verdict, reason: reason.value.trim() }, anything).then(
-              () => this.load(this.shown?.id === alert.id ? this.shown : alert),
-              fail,
-            ),
-        },
-        text,
-      ),
-    );
-    return h(
-      "div",
-      { class: "stack" },
-      h("h3", { class: "section-title" }, t("Was it right?")),
-      verdictList,
-      reason,
-      h("div", { class: "segmented verdicts", role: "group", "aria-label": t("Was it right?") }, ...buttons),
-    );
-  }
-
   private deliveries(alert: Alert, detail: AlertDetail): HTMLElement | null {
     if (detail.deliveries.length === 0) return null;
     return h(
@@ -430,6 +381,18 @@ export class AlertDetailView {
     return one.after_minutes > 0 ? t("at {time}, if nobody acknowledges it before", { time }) : t("waiting until {time}", { time });
   }
 
+  /** Those who may handle the alert; if it is the reader alone, also where to invite others. */
+  private assignees(alert: Alert, handlers: readonly string[]): MenuItem[] {
+    const people = handlers.map((name) => ({
+      content: [h("span", {}, name === this.me.name ? t("{name} (you)", { name }) : name)],
+      isCurrent: name === alert.assignee,
+      onPick: () => void this.decide(alert, "assign", name),
+    }));
+    const isAlone = handlers.every((name) => name === this.me.name);
+    const invite = { content: [icon("user-plus"), h("span", {}, t("Invite colleagues…"))], onPick: () => location.assign("/teams/") };
+    return isAlone ? [...people, invite] : people;
+  }
+
   private foot(alert: Alert, detail: AlertDetail): HTMLElement {
     const isOff = !alert.editable;
     const give = button(alert.assignee === null ? t("Assign to…") : t("Assigned to {assignee}", { assignee: alert.assignee }), {
@@ -438,13 +401,7 @@ export class AlertDetailView {
       disabled: isOff,
     });
     // A menu, not a list: in a list each press of an arrow key would assign it.
-    attachMenu(give, () =>
-      detail.handlers.map((name) => ({
-        content: [h("span", {}, name === this.me.name ? t("{name} (you)", { name }) : name)],
-        isCurrent: name === alert.assignee,
-        onPick: () => this.decide(alert, "assign", name),
-      })),
-    );
+    attachMenu(give, () => this.assignees(alert, detail.handlers));
     const isOpen = alert.state !== "resolved";
     return h(
       "div",

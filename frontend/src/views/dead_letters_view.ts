@@ -1,15 +1,14 @@
 /** The refused rows of a feed: their reasons, and their repair, one by hand or all by a rule. */
 
-import { deadLetter, type DeadLetter, type FeedStatus } from "../lib/shapes";
+import { deadLetter, type DeadLetter, type Feed, type FeedStatus } from "../lib/shapes";
 import { ApiError, get, page, post, query } from "../lib/api";
 import { corrected } from "../lib/answers";
 import { button, empty, h, icon, replace } from "../lib/dom";
 import { Latest } from "../lib/latest";
-import { isObject } from "../lib/parse";
 import { formatMoment, formatNumber, type Zone } from "../lib/time";
 import { capitalised, reasonName, REASONS } from "../lib/words";
 import { openDialog } from "./dialog_view";
-import { showFaults } from "./faults_view";
+import { letterForm, type LetterForm } from "./letter_form";
 import { fail } from "./shell_view";
 import { t } from "../lib/texts";
 
@@ -111,7 +110,7 @@ export async function showDeadLetters(feed: FeedStatus, zone: Zone): Promise<voi
       h(
         "ul",
         { class: "stack", "aria-label": t("Dead letters") },
-        ...rows.slice(0, most).map((row) => letter(row, zone, feed.editable ? send : null)),
+        ...rows.slice(0, most).map((row) => letter(row, feed, zone, feed.editable ? send : null)),
       ),
       rows.length <= most && next === null ? null : button(t("Show more"), { onClick: showMore }),
     ];
@@ -149,7 +148,8 @@ function rules(send: Send): HTMLElement {
   );
 }
 
-function letter(row: DeadLetter, zone: Zone, send: Send | null): HTMLElement {
+/** `send` is null where the reader may not correct it. */
+function letter(row: DeadLetter, feed: Feed, zone: Zone, send: Send | null): HTMLElement {
   const text = h(
     "code",
     { class: "mono letter-row", id: `letter-${row.id}` },
@@ -187,7 +187,7 @@ function letter(row: DeadLetter, zone: Zone, send: Send | null): HTMLElement {
         icon: "pencil",
         kind: "button-sm",
         "aria-describedby": text.id,
-        onClick: () => edit(element, text, row, send),
+        onClick: () => edit(element, text, letterForm(row, feed), (corrected) => send({ id: Number(row.id), row: corrected })),
       }),
     );
   return element;
@@ -199,23 +199,13 @@ function isExact(value: unknown): boolean {
   return typeof value !== "object" || value === null || Object.values(value).every(isExact);
 }
 
-/** Replaces the row's text by editable JSON. */
-function edit(element: HTMLElement, text: HTMLElement, row: DeadLetter, send: Send): void {
-  const field = h("textarea", { class: "textarea mono", rows: 4, "aria-label": t("The row as JSON") }, JSON.stringify(row.row));
+/** Replaces the row's text by a form. */
+function edit(element: HTMLElement, text: HTMLElement, form: LetterForm, send: (row: object) => unknown): void {
   const take = (): void => {
-    let changed: unknown;
-    try {
-      changed = JSON.parse(field.value);
-    } catch {
-      changed = null;
-    }
-    const isRow = isObject(changed);
-    const message = t('Write the row as a JSON object: {"entity": "a", "t": 1000}.');
-    showFaults(element, isRow ? [] : [{ pointer: "/row", message }]);
-    if (isRow) void send({ id: Number(row.id), row: changed });
+    const row = form.row();
+    if (row !== null) void send(row);
   };
-  // Next to the row, because the dialog hides a toast.
-  text.replaceWith(h("div", { class: "field", "data-pointer": "/row" }, field));
+  text.replaceWith(form.element);
   element.lastElementChild?.replaceWith(button(t("Send it"), { icon: "send", kind: "button-sm button-primary", onClick: take }));
-  field.focus();
+  form.focus();
 }

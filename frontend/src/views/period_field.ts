@@ -2,7 +2,7 @@
 
 import { lastWords, type Period, type PeriodRequest } from "../data/period";
 import type { Feed } from "../lib/shapes";
-import { empty, h } from "../lib/dom";
+import { button, empty, h } from "../lib/dom";
 import { fromWall, toWall, zoneName, type Zone } from "../lib/time";
 import { t } from "../lib/texts";
 
@@ -13,8 +13,8 @@ export interface PeriodOptions {
   zone: Zone;
   /** The lengths that can be chosen, ascending. */
   minutes: readonly number[];
-  /** The one that is chosen at first. */
-  initial?: number;
+  /** Of them, the one that is chosen at first where rows were loaded at once, not as they happened. */
+  ofHistory: number;
   /** Of the fields' ids. */
   prefix: string;
 }
@@ -28,9 +28,10 @@ export class PeriodField {
   private readonly from: HTMLInputElement;
   private readonly to: HTMLInputElement;
 
-  constructor({ feed, zone, minutes, prefix, initial = 10 }: PeriodOptions) {
+  constructor({ feed, zone, minutes, prefix, ofHistory }: PeriodOptions) {
     this.feed = feed;
     this.zone = zone;
+    const initial = isHistory(feed) ? ofHistory : 10;
     const last = minutes.map((value) => h("option", { value, selected: value === initial }, lastWords(value, feed.time)));
     this.select = h(
       "select",
@@ -63,15 +64,16 @@ export class PeriodField {
     if (this.select.value !== OTHER) this.fill(period);
   }
 
-  /** The next longer of the lengths; null: there is none. */
-  longer(): { minutes: number; words: string } | null {
+  /** A button that chooses the next longer of the lengths, and then `ask`s; null: there is none. */
+  longer(label: (period: string) => string, ask: () => unknown): HTMLElement | null {
     const next = this.select.options[this.select.selectedIndex + 1];
-    return next === undefined || next.value === OTHER ? null : { minutes: Number(next.value), words: next.text };
-  }
-
-  choose(minutes: number): void {
-    this.select.value = String(minutes);
-    this.show();
+    if (next === undefined || next.value === OTHER) return null;
+    const choose = (): unknown => {
+      this.select.value = next.value;
+      this.show();
+      return ask();
+    };
+    return button(label(next.text), { icon: "history", kind: "button-sm", onClick: choose });
   }
 
   /** The parameters of the request; null if an end is missing or they are in the wrong order. */
@@ -102,6 +104,11 @@ export class PeriodField {
     if (this.feed.time === "ms") return fromWall(value, this.zone);
     return /^-?\d+$/.test(value.trim()) ? Number(value) : null;
   }
+}
+
+/** Rows that were loaded at once, not as they happened: mostly few in the last minutes. */
+function isHistory({ time, wall_clock }: Feed): boolean {
+  return time === "ms" && !wall_clock;
 }
 
 /** In place of a result, where an end is missing or they are in the wrong order. */

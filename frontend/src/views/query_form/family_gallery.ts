@@ -20,7 +20,13 @@ export function familyGallery(questions: readonly Question[], chosen: Question, 
       { class: "family-card" },
       input,
       icon(question.icon),
-      h("span", { class: "choice-text" }, h("strong", {}, question.title), h("span", { class: "hint" }, question.text)),
+      h(
+        "span",
+        { class: "choice-text" },
+        h("strong", {}, question.title),
+        h("span", { class: "hint" }, question.text),
+        question.note === undefined ? null : h("span", { class: "hint card-note" }, question.note),
+      ),
     );
   };
   return h(

@@ -52,7 +52,7 @@ export class PreviewView {
     private readonly zone: Zone,
     private readonly handlers: PreviewHandlers,
   ) {
-    this.period = new PeriodField({ feed, zone, minutes: MINUTES, prefix: "preview", ...(isHistory(feed) ? { initial: DAY } : {}) });
+    this.period = new PeriodField({ feed, zone, minutes: MINUTES, ofHistory: DAY, prefix: "preview" });
     this.element = h(
       "section",
       { class: "panel preview", "aria-label": t("Preview") },
@@ -188,18 +188,11 @@ export class PreviewView {
     showOnMap(null);
   }
 
-  /** A button that previews the next longer period. */
   private tryLonger(): HTMLElement | null {
-    const next = this.period.longer();
-    if (next === null) return null;
-    return button(t("Preview the {period}", { period: next.words }), {
-      icon: "history",
-      kind: "button-sm",
-      onClick: () => {
-        this.period.choose(next.minutes);
-        void this.ask();
-      },
-    });
+    return this.period.longer(
+      (period) => t("Preview the {period}", { period }),
+      () => this.ask(),
+    );
   }
 
   private summary(answer: ReturnType<typeof preview>, rows: Detection[]): HTMLElement {
@@ -236,11 +229,6 @@ export class PreviewView {
       ),
     );
   }
-}
-
-/** Rows that were loaded at once, not as they happened: mostly few in the last minutes. */
-function isHistory({ time, wall_clock }: Feed): boolean {
-  return time === "ms" && !wall_clock;
 }
 
 /** What the reader can do, or the cause where it is certain. */

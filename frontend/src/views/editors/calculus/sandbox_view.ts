@@ -32,7 +32,7 @@ import { formatTenths, t, tn } from "../../../lib/texts";
 const MOST_GROUNDINGS = 300;
 const TALLEST_PX = 420;
 const EVERYBODY = "";
-const MINUTES = [1, 5, 10, 30, 60];
+const MINUTES = [1, 5, 10, 30, 60, 6 * 60, 24 * 60];
 
 export interface SandboxOptions {
   feed: Feed;
@@ -103,7 +103,7 @@ export class SandboxView {
   private frame = 0;
 
   constructor(private readonly options: SandboxOptions) {
-    this.period = new PeriodField({ feed: options.feed, zone: options.zone, minutes: MINUTES, prefix: "sandbox" });
+    this.period = new PeriodField({ feed: options.feed, zone: options.zone, minutes: MINUTES, ofHistory: 60, prefix: "sandbox" });
     this.element = h(
       "section",
       { class: "panel calculus-sandbox", "aria-label": t("Sandbox") },
@@ -318,11 +318,24 @@ export class SandboxView {
   private nothing(answer: SandboxAnswer): HTMLElement {
     if (answer.lanes.length > 0) return empty("filter", t("No lane of that name"), t("Look for another word, or choose Everybody."));
     if (answer.rows === 0)
-      return empty("history", t("No events in this period"), t("The feed’s history does not reach it, or holds it no longer."));
+      return empty(
+        "history",
+        t("No events in this period"),
+        t("The feed’s history does not reach it, or holds it no longer."),
+        this.tryLonger(),
+      );
     return empty(
       "history",
       t("Nothing holds in this period"),
       absentWords(answer) ?? t("No rule began anything in this time. Look further back, or make the thresholds wider."),
+      this.tryLonger(),
+    );
+  }
+
+  private tryLonger(): HTMLElement | null {
+    return this.period.longer(
+      (period) => t("Try the {period}", { period }),
+      () => this.ask(),
     );
   }
 

@@ -36,8 +36,8 @@ SUBSCRIPTIONS = 20
 RECHECK_SECONDS = 60.0
 RETRY_SECONDS = 1.0
 """When the database did not answer, permissions are read again after this long."""
-CLOSING_SECONDS = 0.5
-"""How long a stopping server waits for the closing frame of a socket to be sent."""
+CLOSING_SECONDS = 2.0
+"""How long a stopping server waits for a client to answer the closing frame of its socket."""
 SPREAD_SECONDS = 0.3
 """When all sockets have to check permissions, they spread over this."""
 BURST, PER_SECOND = 200, 20.0
@@ -67,7 +67,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             # The server ends.
             with contextlib.suppress(Disconnected):
                 await send({"type": "websocket.close", "code": frames.RESTARTING})
-                await asyncio.sleep(CLOSING_SECONDS)
+                await asyncio.wait([work], timeout=CLOSING_SECONDS)
             work.cancel()
             await asyncio.wait([work])
             raise

@@ -43,17 +43,15 @@ class Answer:
 
 class Answers:
     """Iterate to follow: each change once, in order, forever. `position` is the number to continue
-    after, from the first request on."""
+    after; without `after` the newest of the moment in which this object is made."""
 
     def __init__(self, connection: Connection, query: dict[str, Any], *, after: int | None = None, poll: float = POLL_S) -> None:
         self._connection, self._query, self._poll = connection, query, poll
-        self.position = after
+        self.position = self._newest() if after is None else after
 
     def __iter__(self) -> Iterator[Answer]:
         """Raises Forgotten, Refused, Unavailable."""
         feed, query = self._query["feed"], self._query["id"]
-        if self.position is None:
-            self.position = int((self._connection.get(f"feeds/{feed}/")["head"] or {}).get("outbox_seq", 0))
         while True:
             found = self._connection.get("detections/", feed=feed, query=query, after=self.position, page_size=PAGE)
             changes = found["results"]
@@ -64,6 +62,9 @@ class Answers:
             self.position = found["seq"]
             if not found["more"]:
                 time.sleep(self._poll)
+
+    def _newest(self) -> int:
+        return int((self._connection.get(f"feeds/{self._query['feed']}/")["head"] or {}).get("outbox_seq", 0))
 
     def now(self, *, since: int | None = None, until: int | None = None) -> Iterator[Answer]:
         """The answers that hold and that began from `since` to `until`; newest

@@ -69,7 +69,8 @@ class Connectors:
             self.stop()
 
     def round(self) -> None:
-        """Ends connectors that are no longer wanted and starts new ones."""
+        """Ends connectors that are no longer wanted, starts new ones, and reports that the process
+        runs."""
         enabled = {connector.pk: connector for connector in Connector.objects.filter(enabled=True, feed__damage=None).select_related("feed")}
         for pk, run in list(self._runs.items()):
             if pk not in enabled or run.signature != signature_of(enabled[pk]):
@@ -80,6 +81,8 @@ class Connectors:
             if pk not in self._runs:
                 self._runs[pk] = Run(connector)
                 self._runs[pk].start()
+        # Not by the runs: one may wait for its broker for longer than a process may be silent.
+        Connector.objects.filter(pk__in=self._runs).update(seen_at=timezone.now())
 
     def stop(self) -> None:
         """Ends all; each finishes its present batch."""
@@ -178,6 +181,8 @@ class Run(threading.Thread):
                     sink.write(part.records)
                     failpoint("connector.after_write")
                     self._run_well()
+                else:
+                    sink.check()
                 if part.offset != offset:
                     connector_sent(connector, part.offset, len(part.records))
                     offset = part.offset
@@ -269,7 +274,7 @@ class Run(threading.Thread):
         values = {"state": state, "rate": round(rate, 1), "failures": self._failures, **more}
         if self._last_message is not None:
             values["last_message_at"] = self._last_message
-        self._write(seen_at=timezone.now(), **values)
+        self._write(**values)
 
     def _write(self, **values: Any) -> None:
         self._record(lambda: Connector.objects.filter(pk=self.connector.pk, revision=self.connector.revision).update(**values))
@@ -297,6 +302,4 @@ class Run(threading.Thread):
             last_error_at=now,
             next_try_at=now + timedelta(seconds=seconds),
         )
-        end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0 and not self.over.wait(min(left, REPORT_S)):
-            self._write(seen_at=timezone.now())
+        self.over.wait(seconds)

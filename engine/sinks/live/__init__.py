@@ -31,6 +31,10 @@ class Sink(Protocol):
         """Returns when the other side has all of them, in their order. Raises SourceUnavailable and
         OSError; then all are written again, later."""
 
+    def check(self) -> None:
+        """For a sink that has nothing to write, several times a second: returns as long as the
+        other side can be reached. Raises SourceUnavailable and OSError."""
+
     def description(self) -> str:
         """A sentence about the other side, for the user who sets it up."""
 

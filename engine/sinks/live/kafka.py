@@ -7,6 +7,7 @@ record of each key is right.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 from confluent_kafka import KafkaException, Producer
@@ -19,6 +20,8 @@ from engine.sources.live.kafka import ANSWER_S, BROKERS, CONNECTION, TOPIC, Clie
 TAKEN_S = 30.0
 """How long the brokers may take to have a batch on all replicas."""
 FULL_S = 0.1
+CHECK_S = 10.0
+"""How often an idle sink asks the brokers for its topic."""
 SEQ = "seq"
 
 
@@ -26,7 +29,7 @@ class KafkaSink:
     """One topic."""
 
     def __init__(self, settings: Settings, network: Network, identity: str) -> None:
-        self._topic = settings["topic"]
+        self._topic, self._network = settings["topic"], network
         self._problems = ClientErrors()
         configuration = client_settings(settings, network, self._problems) | {
             "enable.idempotence": True,
@@ -43,6 +46,7 @@ class KafkaSink:
             self._partitions = len(partitions_of(self._producer, self._topic, network))
             if identity:
                 self._producer.init_transactions(ANSWER_S)
+            self._checked_at = time.monotonic()
         except KafkaException as error:
             raise SourceUnavailable(Message("Kafka: {error}", error=self._problems.last or reason(error))) from error
 
@@ -64,6 +68,11 @@ class KafkaSink:
                 return
             except BufferError:
                 self._producer.poll(FULL_S)
+
+    def check(self) -> None:
+        if time.monotonic() - self._checked_at > CHECK_S:
+            self._partitions = len(partitions_of(self._producer, self._topic, self._network))
+            self._checked_at = time.monotonic()
 
     def description(self) -> str:
         return Message("The topic {topic} can be reached (partitions: {count:,}). Nothing was written.", topic=self._topic, count=self._partitions)

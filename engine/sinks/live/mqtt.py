@@ -82,6 +82,10 @@ class MqttSink:
             raise SourceUnavailable(self._problem or paho.error_string(sent.rc))
         return sent
 
+    def check(self) -> None:
+        if self._problem:
+            raise SourceUnavailable(self._problem)
+
     def description(self) -> str:
         return Message("The broker can be reached. Answers will be messages of the topics {topic}/… Nothing was sent.", topic=self._topic)
 

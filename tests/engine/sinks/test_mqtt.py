@@ -110,6 +110,21 @@ def test_a_batch_is_written_again_when_the_broker_dies(tmp_path: Path) -> None:
         assert found == [("yard/a", "2")]
 
 
+def test_an_idle_sink_notices_that_the_broker_died(tmp_path: Path) -> None:
+    with broker(tmp_path) as server, closing(sink(server)) as out:
+        out.check()
+        server.stop(kill=True)
+        with pytest.raises(SourceUnavailable, match="ended the connection"):
+            check_until_it_fails(out)
+
+
+def check_until_it_fails(out: MqttSink) -> None:
+    end = time.monotonic() + END_S
+    while time.monotonic() < end:
+        out.check()
+        time.sleep(0.01)
+
+
 @pytest.mark.parametrize("topic", ["yard/#", "+/yard", "$SYS/yard"])
 def test_an_invalid_topic_is_refused(topic: str) -> None:
     assert "topic" in KIND.check({"topic": topic})

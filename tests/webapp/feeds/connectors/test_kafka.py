@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -20,7 +21,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from engine.sinks.live import Keyed
+from engine.sinks.live import Keyed, Sink
 from engine.sinks.live.kinds import sink_kinds
 from engine.sources.live import SourceUnavailable
 from tests.engine.sources.live.brokers import KafkaBroker
@@ -192,3 +193,22 @@ def test_messages_of_a_former_process_cannot_overtake_newer_ones(broker: KafkaBr
             with pytest.raises(SourceUnavailable):
                 stale.write([Keyed("a", "2", 2)])
     assert records_in(broker, "fenced", 1) == {b"a": [(1, 1), (3, 3)]}
+
+
+def test_an_idle_sink_notices_that_its_topic_is_gone(broker: KafkaBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.sinks.live.kafka.CHECK_S", 0.0)
+    admin = topic_of(broker, "brief", 1)
+    kind = sink_kinds()["kafka-answers"]
+    settings = {field.name: field.default for field in kind.fields} | {"servers": f"127.0.0.1:{broker.port}", "topic": "brief"}
+    with closing(kind.open(settings, Loopback(), "one")) as sink:
+        sink.check()
+        admin.delete_topics(["brief"])["brief"].result(END_S)
+        with pytest.raises(SourceUnavailable, match="brief cannot be used"):
+            check_until_it_fails(sink)
+
+
+def check_until_it_fails(sink: Sink) -> None:
+    end = time.monotonic() + END_S
+    while time.monotonic() < end:
+        sink.check()
+        time.sleep(0.1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -12,7 +13,8 @@ import pytest
 from django.utils import timezone, translation
 from rest_framework.test import APIClient
 
-from tests.webapp.feeds.connectors.lives import rows_of, wait_for
+from engine.sources.live import SourceKind, SourceUnavailable
+from tests.webapp.feeds.connectors.lives import WAIT_S, rows_of, wait_for
 from tests.webapp.feeds.connectors.test_connectors import POSITION, receiver, running
 from webapp.config.wording import translated
 from webapp.connectors.outages import connector_keeps_failing, connector_recovers
@@ -88,6 +90,22 @@ def test_a_quiet_stream_runs_again_when_its_connection_has_lasted(mast: Connecto
         connector_update(connector=mast, settings={"host": "127.0.0.1", "port": port})
         wait_for(lambda: Connector.objects.get().failing_since is None, "it runs again")
     assert [kind for kind, _ in events()] == ["connector_runs"]
+
+
+def test_a_connector_that_waits_for_its_broker_is_not_without_a_process(mast: Connector, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits, goes_on = threading.Event(), threading.Event()
+
+    def slow(*_: Any) -> Any:
+        waits.set()
+        goes_on.wait(2 * WAIT_S)
+        raise SourceUnavailable("away")
+
+    monkeypatch.setattr("webapp.connectors.running.kind_of", lambda name: SourceKind("slow", "Slow", (), "", slow))
+    with running():
+        assert waits.wait(WAIT_S)
+        Connector.objects.update(seen_at=None)
+        wait_for(lambda: Connector.objects.get().seen_at is not None, "the process reports for it")
+        goes_on.set()
 
 
 def test_a_few_failures_are_no_event(mast: Connector, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -91,10 +91,10 @@ def _inertia(inputs: InertiaInput, ptr: Ints, t: Ints, code: Ints, run_value: In
                 f += 1
             if value >= 0 and _ends(code, i, j, value, initiated, several):
                 # What was carried may begin right after this point: then nothing of it is left.
-                if start <= now:
-                    if k < capacity:
-                        out_group[k], out_value[k], out_s[k], out_e[k] = g, value, start, now + tick
-                    k += 1
+                left = start <= now
+                if left and k < capacity:
+                    out_group[k], out_value[k], out_s[k], out_e[k] = g, value, start, now + tick
+                k += left
                 value = -1
             if initiated >= 0 and not several and value < 0 and not _terminates(code, i, j, initiated):
                 value, start = initiated, now + tick

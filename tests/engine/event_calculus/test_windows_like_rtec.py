@@ -20,7 +20,7 @@ ROWS = [
 
 @pytest.mark.parametrize(("edge", "expected"), [("exact", [(1, None)]), ("rtec", [])])
 def test_an_interval_that_ends_where_it_begins_is_no_answer(edge: str, expected: list[tuple[int, int | None]]) -> None:
-    """`moving` starts at -1. The window (0, 4] sees only its second row, so it starts there at 0, the
-    moment of `stop`."""
+    """`moving` starts at -1. The window (0, 4] sees only its second row, so it starts there at 0,
+    the moment of `stop`."""
     document = {"family": "calculus", "program": PROGRAM, "outputs": ["idle"], "window": 4, "step": 1, "edge": edge, "inputs": INPUTS}
     assert [(fact["start"], fact["end"]) for fact in final_answers(FEED, [document], ROWS)] == expected

@@ -90,9 +90,11 @@ def _inertia(inputs: InertiaInput, ptr: Ints, t: Ints, code: Ints, run_value: In
                     fired_group[f], fired_value[f], fired_t[f] = g, after[r], now
                 f += 1
             if value >= 0 and _ends(code, i, j, value, initiated, several):
-                if k < capacity:
+                # What was carried may begin right after this point: then nothing of it is left.
+                left = start <= now
+                if left and k < capacity:
                     out_group[k], out_value[k], out_s[k], out_e[k] = g, value, start, now + tick
-                k += 1
+                k += left
                 value = -1
             if initiated >= 0 and not several and value < 0 and not _terminates(code, i, j, initiated):
                 value, start = initiated, now + tick

@@ -38,7 +38,24 @@ def test_pages_of_a_feed_without_places_do_not_begin_with_places(site: Site) -> 
     note = "Begins with places, which this feed’s rows do not have."
     expect(page.locator(".family-card").first).not_to_contain_text(note)
     expect(page.locator(".family-card").last).to_contain_text(note)
+    _try_rules(site)
     page.goto(f"{site.address}/queries/new?feed=yard")
     expect(page.get_by_role("radio", name="Crossing a border")).to_be_checked()
     expect(page.get_by_text(note)).to_have_count(0)
     assert site.faults == []
+
+
+def _try_rules(site: Site) -> None:
+    """The sandbox begins with an hour of a history; where nothing holds in it, the next longer
+    period is a click away."""
+    page = site.page
+    page.goto(f"{site.address}/queries/new?feed=gate&family=calculus")
+    page.get_by_text("Stays too long at one place", exact=True).click()
+    period, nothing = page.locator("#sandbox-period"), page.get_by_text("Nothing holds in this period")
+    expect(period).to_have_value("60")
+    page.locator(".sentence-text", has_text="overstays").wait_for()
+    page.get_by_role("button", name="Try it").click()
+    nothing.wait_for()
+    page.get_by_role("button", name="Try the last 6 h").click()
+    nothing.wait_for()
+    expect(period).to_have_value("360")

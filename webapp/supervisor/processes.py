@@ -8,6 +8,7 @@ session (Spark's Python workers make their own group), so none can be overlooked
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -15,6 +16,7 @@ import sys
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import psutil
@@ -24,6 +26,7 @@ from webapp.platform.folders import ROOT, var_folder
 JOB, TOKEN = "VEDETTE_JOB", "VEDETTE_JOB_TOKEN"
 """Environment variables of every process of a job: its name, and the token of its start."""
 LOG_BYTES = 10_000_000
+NORMAL_RECORD = re.compile(r"\S+ (DEBUG|INFO) ")
 HELD_BACK = (signal.SIGTERM, signal.SIGINT)
 """Signals that are blocked until the started process can handle them."""
 
@@ -86,6 +89,8 @@ def start_job(name: str, epoch: int, token: str, environment: Mapping[str, str])
 
 def _start(name: str, epoch: int, log_path: Path, variables: Mapping[str, str]) -> int:
     with log_path.open("ab") as log:
+        log.write(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} INFO {__name__}: start number {epoch}\n".encode())
+        log.flush()
         popen = subprocess.Popen(
             job_command(name, epoch),
             stdin=subprocess.DEVNULL,
@@ -99,13 +104,15 @@ def _start(name: str, epoch: int, log_path: Path, variables: Mapping[str, str]) 
     return popen.pid
 
 
-def log_tail(name: str, lines: int = 5) -> str:
-    """The last lines that the job printed."""
+def last_words(name: str) -> str:
+    """The last line that the job printed since its start, unless it is a log record of normal work:
+    a killed process leaves no reason."""
     path = Path(var_folder(), "log", f"job-{name}.log")
     try:
-        return "\n".join(path.read_text(errors="replace")[-4000:].splitlines()[-lines:])
+        lines = path.read_text(errors="replace")[-4000:].splitlines()
     except FileNotFoundError:
         return ""
+    return lines[-1] if lines and not NORMAL_RECORD.match(lines[-1]) else ""
 
 
 def ask_to_end(processes: Iterable[JobProcess], pid: int | None) -> None:

@@ -42,6 +42,8 @@ CRASH_LOOP_S = 120
 """A job that failed this often waits this long between two starts: a missing service may be
 available by then, without an operator's help."""
 
+SILENT_END = Message("The process ended without an error message, as one that is killed does, for example when memory runs out.")
+
 
 def reconcile(*, owner: str) -> None:
     """One round over all jobs; nothing when another reconciler is at work. `owner`
@@ -143,7 +145,7 @@ class _Step:
         if self.found:
             processes.kill_token(job.token)
         if job.observed_state in (ObservedState.RUNNING, ObservedState.STARTING):
-            self._crashed(job.last_error or processes.log_tail(job.name, 1) or Message("The process ended."))
+            self._crashed(job.last_error or processes.last_words(job.name) or SILENT_END)
         if job.start_after is not None and job.start_after > self.now:
             return
         self._start()

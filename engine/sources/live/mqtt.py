@@ -419,7 +419,7 @@ def check(settings: Settings) -> dict[str, str]:
         if any(("#" in level and (level != "#" or at + 1 < len(levels))) or ("+" in level and level != "+") for at, level in enumerate(levels)):
             return {"topic": Message("{topic}: + and # stand for whole levels, and # for the last one.", topic=one[:200])}
         if "{" in one or "}" in one or len(one.encode()) > 60_000:
-            return {"topic": Message("{topic}: a name in brackets stands for a whole level: letters, digits and _.", topic=one[:200])}
+            return {"topic": Message("{topic}: a name in braces stands for a whole level: letters, digits and _.", topic=one[:200])}
     if settings["share"] and (settings["version"] != "5" or any(sign in settings["share"] for sign in "/+#")):
         return {"share": "Shared subscriptions are of MQTT 5; the group is one word without /, + and #."}
     return {}

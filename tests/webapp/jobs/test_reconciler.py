@@ -179,6 +179,22 @@ def test_a_killed_job_starts_again_after_the_back_off(program: Callable[[str], N
     assert (the_job().epoch, the_job().restarts, alive()) == (2, 1, [the_job().pid])
 
 
+@pytest.mark.parametrize("code", [SLEEPS, f"print('2026-12-01T03:58:15.764Z INFO webapp.supervisor.driver: fleet continues', flush=True); {SLEEPS}"])
+def test_a_killed_job_has_no_line_of_its_log_as_the_reason(program: Callable[[str], None], clock: Callable[[timedelta], None], code: str) -> None:
+    program(FAILS)
+    reconcile(owner="a")
+    assert ended(the_job().pid)
+    reconcile(owner="a")
+    program(code)
+    clock(timedelta(seconds=BACKOFF_S[0]))
+    job = running_job()
+    time.sleep(0.3)
+    os.kill(job.pid, signal.SIGKILL)
+    assert ended(job.pid)
+    reconcile(owner="a")
+    assert the_job().last_error == str(reconciler.SILENT_END)
+
+
 def test_what_a_killed_job_left_behind_is_ended_before_it_starts_again(program: Callable[[str], None], clock: Callable[[timedelta], None]) -> None:
     program(WITH_CHILD)
     job = running_job()

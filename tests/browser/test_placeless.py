@@ -51,6 +51,7 @@ def _try_rules(site: Site) -> None:
     page = site.page
     page.goto(f"{site.address}/queries/new?feed=gate&family=calculus")
     page.get_by_text("Stays too long at one place", exact=True).click()
+    page.get_by_label("Rules of the program").get_by_text("happensAt(read(V, ").first.wait_for()
     period, nothing = page.locator("#sandbox-period"), page.get_by_text("Nothing holds in this period")
     expect(period).to_have_value("60")
     page.locator(".sentence-text", has_text="overstays").wait_for()

@@ -21,8 +21,8 @@ from webapp.feeds.of_feed import FeedNameField
 from webapp.queries.api import PreviewSerializer, Unavailable, check_for_trial, checked_for_trial, read
 from webapp.queries.caged import PreviewFailed
 from webapp.queries.derivation import documents_above
-from webapp.queries.gallery import Filled, Gallery, fill, gallery
-from webapp.queries.newest_rows import has_places
+from webapp.queries.gallery import POSITION, Filled, Gallery, fill, gallery
+from webapp.queries.newest_rows import has_places, usual_event
 from webapp.queries.periods import period_of
 from webapp.queries.sandbox import sandbox
 from webapp.queries.trial_answers import Sandbox
@@ -65,7 +65,9 @@ class GalleryView(APIView):
         serializer = FilledSerializer(data=request.data, context={"request": request})
         serializer.is_valid(raise_exception=True)
         data, feed = serializer.validated_data, serializer.validated_data["feed"]
-        return Response({"specification": fill(data["template"], data["values"], feed.engine_feed(), wall_clock=feed.wall_clock)})
+        event = usual_event(feed, POSITION)
+        filled = fill(data["template"], data["values"], feed.engine_feed(), wall_clock=feed.wall_clock, event=event)
+        return Response({"specification": filled})
 
 
 class SandboxView(APIView):

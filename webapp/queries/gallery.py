@@ -29,6 +29,9 @@ HISTORY_STEPS = 30
 """Of a window, on feeds that are not on the wall clock."""
 KINDS = ("duration", "length", "number", "column", "region", "text")
 _HOLE = re.compile(r"\{([a-z_]+)\}")
+POSITION = "position"
+"""The event that templates name; it is also that of rows that came without one."""
+_ATOM = re.compile(r"[a-z][A-Za-z0-9_]*\Z")
 
 
 class TemplateParameter(TypedDict):
@@ -159,10 +162,10 @@ def _default(parameter: Mapping[str, Any], feed: Feed, regions: Mapping[str, Seq
     return _span(default, feed) if kind == "duration" and feed.time is TimeUnit.TICKS else default
 
 
-def fill(name: str, values: Mapping[str, Any], feed: Feed, *, wall_clock: bool = True) -> dict[str, Any]:
-    """The specification that template `name` means with these values on this feed. Rows of a
-    feed that is not on the wall clock are not waited for, so it decides less often: a longer
-    history can be read in the same time.
+def fill(name: str, values: Mapping[str, Any], feed: Feed, *, wall_clock: bool = True, event: str = POSITION) -> dict[str, Any]:
+    """The specification that template `name` means with these values on this feed, whose rows are
+    of this event. Rows of a feed that is not on the wall clock are not waited for, so it decides
+    less often: a longer history can be read in the same time.
 
     Raises Refused with pointers below `/template` and `/values`; whether the specification can be
     registered is decided by its own check.
@@ -182,11 +185,12 @@ def fill(name: str, values: Mapping[str, Any], feed: Feed, *, wall_clock: bool =
             faults.append(Fault(f"/values/{key}", message_of(error)))
     if faults:
         raise Refused(faults)
+    program, inputs = _about(event, template)
     return {
         "family": "calculus",
         "version": 1,
-        "program": "\n".join(_filled(line, read) for line in template["program"]) + "\n",
-        "inputs": _filled(template["inputs"], read),
+        "program": "\n".join(_filled(line, read) for line in program) + "\n",
+        "inputs": _filled(inputs, read),
         **({"areas": _filled(template["areas"], read)} if template["areas"] else {}),
         **({"synopsis": _filled(template["synopsis"], read)} if "synopsis" in template else {}),
         **({"dialect": template["dialect"]} if "dialect" in template else {}),
@@ -194,6 +198,17 @@ def fill(name: str, values: Mapping[str, Any], feed: Feed, *, wall_clock: bool =
         "window": _unit_span(template["window"], feed),
         "step": _unit_span(template["step"], feed) if wall_clock else _history_step(template, feed),
     }
+
+
+def _about(event: str, template: Mapping[str, Any]) -> tuple[list[str], dict[str, Any]]:
+    """The template's program and inputs with `event` in place of `position`, unless they name it
+    as another input or it cannot be written as a name."""
+    inputs: Mapping[str, Any] = template["inputs"]
+    if event in inputs or "'" in event or not event.isprintable() or _HOLE.search(event):
+        return template["program"], dict(inputs)
+    written = event if _ATOM.match(event) else f"'{event}'"
+    program = [re.sub(rf"\b{POSITION}\b", lambda _: written, line) for line in template["program"]]
+    return program, {event if key == POSITION else key: value for key, value in inputs.items()}
 
 
 def _history_step(template: Mapping[str, Any], feed: Feed) -> str | int:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from webapp.feeds.models import Feed
 from webapp.feeds.recent import POSITION_ROWS, log_of, newest_rows
@@ -74,3 +75,10 @@ def has_places(feed: Feed) -> bool:
     """Whether the feed's newest rows have places, or may: there are none yet."""
     places = NEWEST_ROWS.rows(feed).column("x")
     return len(places) == 0 or places.null_count < len(places)
+
+
+def usual_event(feed: Feed, expected: str) -> str:
+    """The most frequent event of the feed's newest rows, or the `expected` one if there are such
+    rows, or none."""
+    counts = {one["values"]: one["counts"] for one in pc.value_counts(NEWEST_ROWS.rows(feed).column("event").drop_null()).to_pylist()}
+    return expected if not counts or expected in counts else max(counts, key=counts.__getitem__)

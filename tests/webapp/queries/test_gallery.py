@@ -121,6 +121,24 @@ def test_faults_of_values_name_the_parameter() -> None:
         gallery.fill("meetin", {}, PLANE)
 
 
+@pytest.mark.parametrize("event", ["read", "Gate read", "not", "Übergabe\\n"])
+def test_a_template_is_about_the_events_that_the_feed_has(event: str) -> None:
+    for name, template in gallery.templates().items():
+        values = {**gallery.defaults(template, PLANE, {"a": ()})}
+        if "position" not in template["inputs"] or None in values.values():
+            continue
+        filled_one = gallery.fill(name, values, PLANE, event=event)
+        assert event in filled_one["inputs"] and "position" not in filled_one["inputs"]
+        program = check(frozen(filled_one, {"a": SQUARE}), PLANE, {}).program
+        assert event in {name for name, _ in program.inputs}
+
+
+@pytest.mark.parametrize("event", ["it's", "a\nb", "{limit}", "position"])
+def test_an_event_that_cannot_be_a_name_is_left_to_the_reader(event: str) -> None:
+    values = gallery.defaults(gallery.templates()["silent"], PLANE, {})
+    assert "happensAt(position(V), T)" in gallery.fill("silent", values, PLANE, event=event)["program"]
+
+
 def answers(name: str, rows: Iterable[dict[str, Any]], **values: Any) -> set[tuple[Any, ...]]:
     """(kind, entities, start, end) of a filled template over rows of
     PLANE, computed by the engine."""

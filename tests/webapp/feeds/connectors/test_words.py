@@ -41,7 +41,7 @@ def test_fields_of_connectors_are_in_the_language_of_the_user(people: SimpleName
     ("kind", "given", "said"),
     [
         ("mqtt", {"host": "127.0.0.1", "topic": "yard/#/x"}, "yard/#/x: + und # stehen für ganze Ebenen"),
-        ("mqtt", {"host": "127.0.0.1", "topic": "yard/x{id}"}, "yard/x{id}: Ein Name in Klammern"),
+        ("mqtt", {"host": "127.0.0.1", "topic": "yard/x{id}"}, "yard/x{id}: Ein Name in geschweiften Klammern"),
         ("poll", {"url": "ftp://example.org"}, "Sie muss mit https:// oder http:// beginnen"),
     ],
 )
